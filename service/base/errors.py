@@ -43,7 +43,8 @@ describes each code.
         │   ├── InvalidMemory           422  invalid_memory
         │   ├── MemoryMismatch          422  memory_mismatch
         │   ├── InvalidDocument         422  invalid_document
-        │   └── DocumentFailed          422  document_failed
+        │   ├── DocumentFailed          422  document_failed
+        │   └── KeyReused               422  idempotency_key_reused
         ├── QuotaExceeded               429  quota_exceeded
         ├── ClientGone                  499  no code: counted, but never sent, as nobody is left to read it
         ├── InferenceFailed             500  internal_error
@@ -263,6 +264,10 @@ class InvalidDocument(UnprocessableRequest, code="invalid_document"):
 
 class DocumentFailed(UnprocessableRequest, code="document_failed"):
     """The document could not be translated."""
+
+
+class KeyReused(UnprocessableRequest, code="idempotency_key_reused"):
+    """The request's Idempotency-Key was sent before, with something else."""
 
 
 class QuotaExceeded(RequestError, status=429, code="quota_exceeded"):

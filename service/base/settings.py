@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     secrets: Path | None = Field(
         default=None,
         description="Folder whose files are settings that are secret, as containers have them: attend_database, "
-        "attend_rate_store, attend_api_keys. Variables of the environment come before files.",
+        "attend_rate_store, attend_callback_secret, attend_api_keys. Variables of the environment come before files.",
     )
     run_directory: Path | None = Field(
         default=None,
@@ -178,6 +178,16 @@ class Settings(BaseSettings):
         ge=1,
         description="Most documents that wait, are being translated or are kept. One more replaces a document that was "
         "fetched, or whose failure was told, or gets 503.",
+    )
+    callback_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Hosts, comma-separated, such as hooks.example.org, that may be called when a document or a batch "
+        "is finished (callback_url). None by default.",
+    )
+    callback_secret: SecretStr | None = Field(
+        default=None,
+        validate_default=True,
+        description="Key of the signatures of these calls; required with ATTEND_CALLBACK_HOSTS.",
     )
     drain_timeout_s: Seconds = Field(
         default=30.0, ge=0, description="Seconds after SIGTERM in which accepted requests are still answered."
@@ -326,7 +336,14 @@ class Settings(BaseSettings):
             raise ValueError("must be a path, such as /attend")
         return value.rstrip("/")
 
-    @field_validator("models", "devices", "allowed_origins", "dialects", mode="before")
+    @field_validator("callback_secret")
+    @classmethod
+    def _belongs_to_hosts(cls, value: SecretStr | None, others: ValidationInfo) -> SecretStr | None:
+        if value is None and others.data.get("callback_hosts"):
+            raise ValueError("is required with ATTEND_CALLBACK_HOSTS: its calls are signed")
+        return value
+
+    @field_validator("models", "devices", "allowed_origins", "callback_hosts", "dialects", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import markdown, plain
+from service.documents import json_lines, markdown, plain
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions, Rewrite, write
 from service.documents.localization import (
@@ -82,6 +82,7 @@ KINDS = (
     FileKind((".sbv",), "text/plain", subrip.rewrite_youtube),
     FileKind((".csv",), "text/csv", table.rewrite_csv, options=MISSING | COLUMNS),
     FileKind((".tsv",), "text/tab-separated-values", table.rewrite_tsv, options=MISSING | COLUMNS),
+    FileKind((".jsonl", ".ndjson"), "application/jsonl", json_lines.rewrite, options=MISSING),
     FileKind((".po", ".pot"), "text/x-gettext-translation", po.rewrite, written_as=".po", options=MISSING),
     FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.rewrite, options=MISSING),
     FileKind((".json",), "application/json", json_messages.rewrite),

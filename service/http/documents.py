@@ -1,5 +1,6 @@
-"""The routes of documents: upload a file, ask for its progress, get its translation, delete it."""
+"""The routes of documents: upload a file or many texts, ask for the progress, get the translation, delete it."""
 
+import asyncio
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -11,34 +12,60 @@ from pydantic import BaseModel, Field
 from service.access.guards import Guards
 from service.base.errors import InvalidFields, NotStored, UnknownDocument
 from service.base.settings import Settings
+from service.documents.json_lines import MAX_TEXTS
 from service.http.bodies import FileForm, file_or_json
 from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of, translated_name
 from service.http.json_route import json_route
 from service.http.problems import document_errors
 from service.jobs.job import Job, Status
-from service.jobs.worker import DocumentJobs
+from service.jobs.worker import NO_OPTIONS, DocumentJobs
 from service.schemas.requests import DocumentOptions, TranslateRequest, TranslationOptions
 
-DOCUMENT_PATH = "/translate/document"
-STRINGS = {"source", "target", "model", "glossary_id", "memory_id"}
+DOCUMENT_PATH, BATCH_PATH = "/translate/document", "/translate/batch"
+STRINGS = {"source", "target", "model", "glossary_id", "memory_id", "callback_url"}
 """Fields of the form that are plain strings; others are JSON."""
+BATCH_NAME = "batch.jsonl"
+MAX_KEY_CHARACTERS = 255
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "maxLength": MAX_KEY_CHARACTERS},
+    "description": "A name of the request. Sent again with it, the request has the same answer and does nothing.",
+}
 
 
-class DocumentForm(TranslationOptions, DocumentOptions, FileForm):
-    """The file, and options as in /translate. Options that are not strings there are JSON here."""
-
-    file: UploadFile = Field(description="The document; the ending of its name tells its kind.")
+class _InBackground(TranslationOptions):
     model: str | None = Field(
         default=None,
         min_length=1,
         description="A name from /models; by default the first translator for the languages.",
     )
+    timeout_s: float | None = Field(
+        default=None, gt=0, description="Seconds until the translation is given up, waiting included."
+    )
+    callback_url: str | None = Field(
+        default=None,
+        description="Address that gets a signed POST once the document is finished, at a host of "
+        "ATTEND_CALLBACK_HOSTS.",
+    )
+
+
+class BatchRequest(_InBackground):
+    """Many texts, and options as in /translate."""
+
+    texts: list[str] = Field(
+        min_length=1, max_length=MAX_TEXTS, description="Texts to translate.", examples=[["A dog runs."]]
+    )
+
+
+class DocumentForm(_InBackground, DocumentOptions, FileForm):
+    """The file, and options as in /translate. Options that are not strings there are JSON here."""
+
+    file: UploadFile = Field(description="The document; the ending of its name tells its kind.")
     wait: bool = Field(
         default=False,
         description="Answer with the translated file, which is not kept, instead of with the document's id.",
-    )
-    timeout_s: float | None = Field(
-        default=None, gt=0, description="Seconds until the translation is given up, waiting included."
     )
 
     @classmethod
@@ -77,26 +104,39 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         responses=document_errors(*guards.statuses, 404, 500),
     )
 
+    async def submit(
+        sent: _InBackground,
+        file_name: str,
+        data: bytes,
+        http: Request,
+        document_options: DocumentOptions = NO_OPTIONS,
+        is_waited_for: bool = False,
+    ) -> tuple[Job, str]:
+        limit = settings.max_timeout_s if is_waited_for else settings.document_timeout_s
+        timeout_s = sent.timeout_s or limit
+        if is_waited_for and sent.callback_url is not None:
+            raise InvalidFields([(("callback_url",), "cannot be used with `wait`")])
+        if timeout_s > limit:
+            raise InvalidFields([(("timeout_s",), f"must be at most {limit:g} s, not {timeout_s:g} s")])
+        options = sent.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
+        request = TranslateRequest(text=["-"], **options)
+        key = _idempotency_key(http)
+        return await jobs.submit(
+            file_name, data, request, timeout_s, http.state.context, document_options, sent.callback_url, key
+        )
+
     @router.post(
         DOCUMENT_PATH,
         description=TRANSLATE_FILE,
         status_code=202,
         response_model_exclude_none=True,
         responses={**document_errors(400, 408, 413, 415, 422, 503, 504), **FILE_ANSWER},
+        openapi_extra={"parameters": [IDEMPOTENCY_KEY]},
     )
     async def translate_document(form: Annotated[DocumentForm, Form()], http: Request) -> DocumentCard:
         """Translate a file. Its formatting stays."""
-        timeout_s = _timeout_s(form, settings)
-        options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
-        of_document = form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True)
-        job, key = await jobs.submit(
-            name_of(form.file.filename),
-            form.data,
-            TranslateRequest(text=["-"], **options),
-            timeout_s,
-            http.state.context,
-            DocumentOptions(**of_document),
-        )
+        of_document = DocumentOptions(**form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True))
+        job, key = await submit(form, name_of(form.file.filename), form.data, http, of_document, form.wait)
         if not form.wait:
             return _card(job, settings, key)
         try:
@@ -105,6 +145,19 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         finally:
             with suppress(UnknownDocument, NotStored):
                 await jobs.delete(job.id, key)
+
+    @router.post(
+        BATCH_PATH,
+        status_code=202,
+        response_model_exclude_none=True,
+        responses=document_errors(400, 408, 413, 415, 422, 503, 504),
+        openapi_extra={"parameters": [IDEMPOTENCY_KEY]},
+    )
+    async def translate_batch(request: BatchRequest, http: Request) -> DocumentCard:
+        """Translate many texts in the background. They are a document from then on: a line of JSON for each text."""
+        data = await asyncio.to_thread(lambda: "\n".join(map(json.dumps, request.texts)).encode())
+        job, key = await submit(request, BATCH_NAME, data, http)
+        return _card(job, settings, key)
 
     @router.get("/translate/document/{document_id}", response_model_exclude_none=True, responses=document_errors(422))
     async def get_document(_: Request, document_id: str, key: str) -> DocumentCard:
@@ -129,13 +182,12 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
     return router
 
 
-def _timeout_s(form: DocumentForm, settings: Settings) -> float:
-    """Raises InvalidFields: the requested time is above the setting's."""
-    limit = settings.max_timeout_s if form.wait else settings.document_timeout_s
-    timeout_s = form.timeout_s or limit
-    if timeout_s > limit:
-        raise InvalidFields([(("timeout_s",), f"must be at most {limit:g} s, not {timeout_s:g} s")])
-    return timeout_s
+def _idempotency_key(http: Request) -> str | None:
+    """Raises InvalidFields."""
+    key = http.headers.get("idempotency-key")
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
+        raise InvalidFields([(("Idempotency-Key",), f"must have 1 to {MAX_KEY_CHARACTERS} characters")])
+    return key
 
 
 def _card(job: Job, settings: Settings, key: str | None = None) -> DocumentCard:

@@ -11,10 +11,10 @@ import re
 import secrets
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
+from service.base.errors import DocumentFailed, DocumentNotReady, KeyReused, NotStored, QueueFull, UnknownDocument
 from service.jobs.job import Job
 from service.storage.database import Database
 from service.storage.sql import sa, tables_of
@@ -30,6 +30,30 @@ MAX_SILENT_CHECKS = 8
 """A server counts as dead when another server has seen no progress in this many checks."""
 MAX_CLAIMS = 2
 """A job fails when this many servers have died while they translated it."""
+MAX_CALLS = 8
+"""Most calls to a client's address. Each of them is made if the one before was not answered with success."""
+FIRST_PAUSE_S = 10.0
+"""Seconds between the first two calls; each further pause is twice as long."""
+
+
+@dataclass(frozen=True)
+class Repeatable:
+    """A request that may be sent again, with the same answer."""
+
+    digest: bytes
+    """Of its Idempotency-Key and its client."""
+    content: bytes
+    """A digest of what was sent."""
+
+
+@dataclass(frozen=True)
+class DueCall:
+    """A call to a client's address that is to be made now."""
+
+    job: Job
+    url: str
+    pause_s: float | None
+    """Seconds after which it is made again unless it succeeds; None: never."""
 
 
 class JobStore:
@@ -57,9 +81,12 @@ class JobStore:
         options: str,
         n_characters: int,
         timeout_s: float,
+        callback_url: str | None = None,
+        repeatable: Repeatable | None = None,
     ) -> tuple[Job, str]:
-        """Queue a document, and return the job with the key by which its client asks for it. Raises QueueFull: there
-        are too many documents, and none has been fetched yet."""
+        """Queue a document, and return the job with the key by which its client asks for it; of a request that was sent
+        before, the job of that time. Raises QueueFull: there are too many documents, and none has been fetched yet.
+        Raises KeyReused."""
         self.sweep()
         job_id, key = secrets.token_hex(16), secrets.token_hex(32)
         source, target = languages
@@ -75,12 +102,29 @@ class JobStore:
             created_at=now,
             deadline=now + timeout_s,
             key_digest=_digest(key),
+            callback_url=callback_url,
         )
         with self._database.writing() as connection:
-            self._make_room(connection)
-            connection.execute(job)
-            connection.execute(sa.insert(tables.FILES).values(job=job_id, data=data))
+            known = repeatable and self._known(connection, repeatable)
+            if known:
+                job_id, key = known
+            else:
+                self._make_room(connection)
+                connection.execute(job)
+                connection.execute(sa.insert(tables.FILES).values(job=job_id, data=data))
+                if repeatable:
+                    repeat = {"digest": repeatable.digest, "content": repeatable.content, "job": job_id, "key": key}
+                    connection.execute(sa.insert(tables.REPEATS).values(repeat))
         return self.get(job_id, key), key
+
+    def repeated(self, repeatable: Repeatable) -> tuple[Job, str] | None:
+        """Return the job and its key of a request that was sent before; None if it was not, or the job was deleted.
+        Raises KeyReused: something else was sent then."""
+        if not self._database.exists:
+            return None
+        with self._database.reading() as connection:
+            known = self._known(connection, repeatable)
+        return known and (self.get(*known), known[1])
 
     def get(self, job_id: str, key: str) -> Job:
         """Return a job. A reported error counts as fetched. Raises UnknownDocument: id and key do not match a job."""
@@ -200,6 +244,31 @@ class JobStore:
         with self._database.writing(alone=False) as connection:
             self._give_up(connection, _is_own(job_id, owner), error)
 
+    def claim_call(self) -> DueCall | None:
+        """Return a call that is due, if there is one. It is due again after a pause, unless it is ended before."""
+        if not self._database.exists:
+            return None
+        jobs, now = tables.JOBS.c, self._database.now
+        is_due = sa.and_(jobs.status.in_(("done", "error")), jobs.callback_url.is_not(None), jobs.n_calls < MAX_CALLS)
+        may_begin = sa.or_(jobs.next_call_at.is_(None), jobs.next_call_at < now)
+        query = sa.select(*self._job(), jobs.callback_url, jobs.n_calls).where(is_due, may_begin).limit(1)
+        with self._database.writing(alone=False) as connection:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                return None
+            *values, url, n_calls = row
+            job = Job(*values)
+            is_same = sa.and_(jobs.id == job.id, jobs.n_calls == n_calls)
+            pause_s = FIRST_PAUSE_S * 2**n_calls
+            if not _changed(connection, is_same, n_calls=n_calls + 1, next_call_at=now + pause_s):
+                return None  # another server makes it
+        return DueCall(job, url, pause_s if n_calls + 1 < MAX_CALLS else None)
+
+    def end_call(self, job_id: str) -> None:
+        """Note that a call succeeded. Raises NotStored: it will be made again."""
+        with self._database.writing(alone=False) as connection:
+            _changed(connection, tables.JOBS.c.id == job_id, callback_url=None)
+
     def sweep(self) -> None:
         """Delete documents that finished long ago, and give up jobs past their deadline."""
         if not self._database.exists:
@@ -213,6 +282,16 @@ class JobStore:
     def _job(self) -> "list[sa.ColumnElement[Any]]":
         *stored, read_at = [field.name for field in fields(Job)]
         return [*(tables.JOBS.c[name] for name in stored), self._database.now.label(read_at)]
+
+    def _known(self, connection: "sa.Connection", repeatable: Repeatable) -> tuple[str, str] | None:
+        repeats = tables.REPEATS.c
+        query = sa.select(repeats.job, repeats.key, repeats.content).where(repeats.digest == repeatable.digest)
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            return None
+        if row.content != repeatable.content:
+            raise KeyReused("The Idempotency-Key was sent before, with another document or other options")
+        return row.job, row.key
 
     def _file(self, job_id: str) -> bytes:
         with self._database.reading() as connection:

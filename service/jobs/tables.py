@@ -26,6 +26,9 @@ JOBS = sa.Table(
     sa.Column("seen_at", sa.Double),
     sa.Column("n_claims", sa.Integer, nullable=False, server_default="0"),
     sa.Column("fetched", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("callback_url", Text),
+    sa.Column("next_call_at", sa.Double),
+    sa.Column("n_calls", sa.Integer, nullable=False, server_default="0"),
     sa.Index("attend_queue", "status", "created_at"),
 )
 
@@ -36,3 +39,13 @@ FILES = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 """The original of each job, which its translation replaces. A table of its own, as SQLite writes whole rows."""
+
+REPEATS = sa.Table(
+    "attend_repeats",
+    METADATA,
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    sa.Column("job", sa.ForeignKey(JOBS.c.id, ondelete="CASCADE"), nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+)
+"""The requests with an Idempotency-Key: a digest of it and its client, one of what was sent, and the document's key."""

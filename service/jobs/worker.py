@@ -1,6 +1,7 @@
 """Accept documents, translate a few at a time, and report their progress."""
 
 import asyncio
+import hashlib
 import json
 import logging
 import secrets
@@ -16,9 +17,10 @@ from service.documents.contents import ReadOptions
 from service.documents.memory_files import MemoryFile
 from service.front.models import Models
 from service.jobs import imports
+from service.jobs.callbacks import Callbacks
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
-from service.jobs.store import JobStore
+from service.jobs.store import JobStore, Repeatable
 from service.jobs.translation import DocumentTranslator, refuse_long_texts
 from service.memories.store import Memories
 from service.schemas.requests import DocumentOptions, TranslateRequest
@@ -53,6 +55,7 @@ class DocumentJobs:
         self._store = JobStore(database, settings.documents_kept_s, settings.max_documents)
         self._models = models
         self._settings = settings
+        self._callbacks = Callbacks(self._store, settings)
         self._translator = DocumentTranslator(models, settings)
         self._owner = secrets.token_hex(8)
         self._reader = DocumentReader(MAX_UNPACKED_RATIO * settings.max_document_bytes)
@@ -71,6 +74,7 @@ class DocumentJobs:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._callbacks.stop()
         await self._reader.stop()
 
     async def submit(
@@ -81,6 +85,8 @@ class DocumentJobs:
         timeout_s: float,
         context: Context,
         document_options: DocumentOptions = NO_OPTIONS,
+        callback_url: str | None = None,
+        idempotency_key: str | None = None,
     ) -> tuple[Job, str]:
         """Queue a document, and return the job with the key by which its client asks for it.
 
@@ -89,8 +95,12 @@ class DocumentJobs:
             timeout_s: seconds after which the translation is given up.
             context: who asks, and whose characters count, once the document is queued.
             document_options: how to read the document.
+            callback_url: an address that is called once the document is finished.
+            idempotency_key: names the request for its client. If it was sent before, its job of that time is returned.
 
         Raises:
+            InvalidFields: the address may not be called.
+            KeyReused: the key named another request before.
             UnsupportedFileType, InvalidDocument, TooLarge: the document cannot be read.
             RequestError: no model translates between its languages.
             QuotaExceeded: the client may not use so many characters in this month.
@@ -99,7 +109,16 @@ class DocumentJobs:
             DeadlinePassed: reading took too long.
         """
         ends_at = time.monotonic() + timeout_s
+        self._callbacks.check(callback_url)
         own_options = document_options.model_dump(exclude_unset=True)
+        repeatable = None
+        if idempotency_key is not None:
+            sent = request.model_dump_json(exclude_unset=True), json.dumps([file_name, own_options, callback_url])
+            content = hashlib.sha256("\n".join(sent).encode() + data).digest()
+            digest = hashlib.sha256(json.dumps([context.caller, idempotency_key]).encode()).digest()
+            repeatable = Repeatable(digest, content)
+            if known := await in_thread(self._store.repeated, repeatable):
+                return known
         read_options = ReadOptions(source=request.source, target=request.target, **own_options)
         try:
             async with asyncio.timeout(timeout_s):
@@ -115,7 +134,8 @@ class DocumentJobs:
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         left_s = ends_at - time.monotonic()
         with spending(context.account, n_characters):
-            job = await in_thread(self._store.add, data, file_name, read.kind, languages, options, n_characters, left_s)
+            arguments = data, file_name, read.kind, languages, options, n_characters, left_s, callback_url, repeatable
+            job = await in_thread(self._store.add, *arguments)
         self._wake.set()
         return job
 
@@ -176,6 +196,7 @@ class DocumentJobs:
                     if job is None:
                         break
                     self._begin(job)
+                await self._callbacks.begin_due()
             except NotStored:
                 pass  # the database has logged it
             except Exception:

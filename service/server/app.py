@@ -23,7 +23,7 @@ from service.front.models import Models
 from service.front.serving import Serving
 from service.glossaries.store import Glossaries
 from service.http.dialect import Backend, Dialects
-from service.http.documents import DOCUMENT_PATH, document_routes
+from service.http.documents import BATCH_PATH, DOCUMENT_PATH, document_routes
 from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
 from service.http.identity import Identity
 from service.http.limits import Limits
@@ -115,7 +115,8 @@ def create_app(
         },
         max_body_bytes=settings.max_body_bytes,
         max_bytes_at=dict.fromkeys(
-            [DOCUMENT_PATH, GLOSSARY_FILE_PATH, MEMORY_FILE_PATH, *paths_of_documents], settings.max_document_bytes
+            [DOCUMENT_PATH, BATCH_PATH, GLOSSARY_FILE_PATH, MEMORY_FILE_PATH, *paths_of_documents],
+            settings.max_document_bytes,
         ),
         body_timeout_s=settings.client_timeout_s,
     )
