@@ -26,7 +26,7 @@ BY_STATUS = {
         "invalid_fields", "target_required", "source_required", "model_required", "unsupported_language_pair",
         "language_not_detected", "unsupported_option", "empty_text", "too_many_texts", "limit_exceeded",
         "invalid_glossary", "glossary_mismatch", "invalid_memory", "memory_mismatch", "invalid_document",
-        "document_failed",
+        "document_failed", "idempotency_key_reused",
     ],
     429: ["rate_limited", "quota_exceeded"],
     500: ["internal_error"],
