@@ -91,6 +91,7 @@ class DocumentCard(BaseModel):
     progress: float = Field(description="0 to 1.")
     seconds_remaining: float | None = Field(default=None, description="Estimate, while the document is translated.")
     error: str | None = Field(default=None, description="Why the translation failed, in one sentence.")
+    code: str | None = Field(default=None, description="The code of this error.")
     created_at: datetime
     expires_at: datetime | None = Field(default=None, description="When the document is deleted, once it is finished.")
 
@@ -203,6 +204,7 @@ def _card(job: Job, settings: Settings, key: str | None = None) -> DocumentCard:
         progress=round(job.progress, 3),
         seconds_remaining=None if remaining_s is None else round(remaining_s, 1),
         error=job.error,
+        code=job.code,
         created_at=datetime.fromtimestamp(job.created_at, UTC),
         expires_at=job.finished_at and datetime.fromtimestamp(job.finished_at + settings.documents_kept_s, UTC),
     )

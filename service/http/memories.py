@@ -161,5 +161,5 @@ def tmx_response(memories: Memories, requester: Requester, memory: Memory) -> Re
 async def _card(memory: Memory, jobs: DocumentJobs, skipped: int | None = None) -> MemoryCard:
     job = await jobs.state(memory.job) if memory.job is not None else None
     progress = None if job is None or job.is_finished else round(job.progress, 3)
-    its_job = {"progress": progress, "skipped": skipped, "error": job and job.error}
+    its_job = {"progress": progress, "skipped": skipped, "error": job and job.error, "code": job and job.code}
     return MemoryCard.model_validate(vars(memory) | its_job)

@@ -92,6 +92,7 @@ def report_of(job: Job) -> dict[str, object]:
         "target": job.target,
         "characters": job.n_characters,
         "error": job.error,
+        "code": job.code,
     }
 
 

@@ -34,6 +34,8 @@ class Job:
     finished_at: float | None
     error: str | None
     """Why the translation failed, in one sentence."""
+    code: str | None
+    """The code of that error (docs/errors.md)."""
     read_at: float
     """When this was read, by the clock of the other times. The clock of this machine may differ."""
 

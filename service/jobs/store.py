@@ -14,7 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from service.base.errors import DocumentFailed, DocumentNotReady, KeyReused, NotStored, QueueFull, UnknownDocument
+from service.base.errors import (
+    Broken,
+    DeadlinePassed,
+    DocumentFailed,
+    DocumentNotReady,
+    InferenceFailed,
+    KeyReused,
+    NotStored,
+    QueueFull,
+    UnknownDocument,
+)
 from service.jobs.job import Job
 from service.storage.database import Database
 from service.storage.sql import sa, tables_of
@@ -216,7 +226,7 @@ class JobStore:
                     _queue(connection, is_silent, n_claims - is_own)
                 else:
                     error = f"{n_claims} servers ended while they translated it"
-                    self._give_up(connection, is_silent, error)
+                    self._give_up(connection, is_silent, error, Broken.code)
 
     def source(self, job_id: str) -> bytes:
         """Return the original document. Raises UnknownDocument: it was deleted."""
@@ -240,9 +250,9 @@ class JobStore:
             if _changed(connection, _is_own(job_id, owner), **done):
                 connection.execute(sa.update(tables.FILES).where(tables.FILES.c.job == job_id).values(data=result))
 
-    def fail(self, job_id: str, owner: str, error: str) -> None:
+    def fail(self, job_id: str, owner: str, error: str, code: str | None = InferenceFailed.code) -> None:
         with self._database.writing(alone=False) as connection:
-            self._give_up(connection, _is_own(job_id, owner), error)
+            self._give_up(connection, _is_own(job_id, owner), error, code)
 
     def claim_call(self) -> DueCall | None:
         """Return a call that is due, if there is one. It is due again after a pause, unless it is ended before."""
@@ -277,7 +287,7 @@ class JobStore:
         with self._database.writing(alone=False) as connection:
             connection.execute(sa.delete(tables.JOBS).where(jobs.finished_at < now - self._kept_s))
             is_late = sa.and_(jobs.status == "queued", jobs.deadline < now)
-            self._give_up(connection, is_late, "The deadline passed before its translation began")
+            self._give_up(connection, is_late, "The deadline passed before its translation began", DeadlinePassed.code)
 
     def _job(self) -> "list[sa.ColumnElement[Any]]":
         *stored, read_at = [field.name for field in fields(Job)]
@@ -313,10 +323,13 @@ class JobStore:
             )
         connection.execute(sa.delete(tables.JOBS).where(jobs.id == fetched))
 
-    def _give_up(self, connection: "sa.Connection", which: "sa.ColumnElement[bool]", error: str) -> None:
-        if _changed(connection, which, status="error", error=error, finished_at=self._database.now, owner=None):
-            failed = sa.select(tables.JOBS.c.id).where(tables.JOBS.c.status == "error")
-            connection.execute(sa.delete(tables.FILES).where(tables.FILES.c.job.in_(failed)))
+    def _give_up(
+        self, connection: "sa.Connection", which: "sa.ColumnElement[bool]", error: str, code: str | None
+    ) -> None:
+        failed = {"status": "error", "error": error, "code": code, "finished_at": self._database.now, "owner": None}
+        if _changed(connection, which, **failed):
+            without_file = sa.select(tables.JOBS.c.id).where(tables.JOBS.c.status == "error")
+            connection.execute(sa.delete(tables.FILES).where(tables.FILES.c.job.in_(without_file)))
 
     def _mark_fetched(self, job_id: str) -> None:
         """The document may then be deleted to make room. A failure to note this does not fail the request."""

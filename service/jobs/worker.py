@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from service.access.ownership import ANYBODY
 from service.access.usage import spending
-from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
+from service.base.errors import DeadlinePassed, Draining, InferenceFailed, NotStored, RequestError
 from service.base.settings import Settings
 from service.documents.contents import ReadOptions
 from service.documents.memory_files import MemoryFile
@@ -168,6 +168,7 @@ class DocumentJobs:
         """Wait until a job has finished, at most until its deadline. Raises UnknownDocument: the job was deleted.
         Raises DeadlinePassed: the job has not finished in time. Raises Draining: the service stops."""
         pause_s = 0.02
+        late = DeadlinePassed("The document was not translated before its deadline")
         try:
             async with asyncio.timeout(job.left_s):
                 while not job.is_finished:
@@ -177,9 +178,11 @@ class DocumentJobs:
                     pause_s = min(REPORT_S, pause_s * 1.5)
                     with suppress(NotStored):  # the next look may succeed
                         job = await self.get(job.id, key)
-                return job
         except TimeoutError:
-            raise DeadlinePassed("The document was not translated before its deadline") from None
+            raise late from None
+        if job.code == late.code:
+            raise late
+        return job
 
     async def _watch(self) -> None:
         """Documents of dead servers are translated too."""
@@ -255,10 +258,10 @@ class DocumentJobs:
             with suppress(NotStored):
                 await in_thread(self._store.release, job.id, self._owner)  # has no effect on a deleted job
         except RequestError as error:
-            await self._fail(job, str(error))
+            await self._fail(job, str(error), error.code)
         except Exception as error:
             logger.error("document %s failed", job.id, exc_info=error)
-            await self._fail(job, f"Unexpected error; the log has it under {job.id}")
+            await self._fail(job, f"Unexpected error; the log has it under {job.id}", InferenceFailed.code)
         finally:
             working.cancel()
             reporting.cancel()
@@ -273,6 +276,6 @@ class DocumentJobs:
                     raise
             await asyncio.sleep(CHECK_S)
 
-    async def _fail(self, job: Job, error: str) -> None:
+    async def _fail(self, job: Job, error: str, code: str | None) -> None:
         with suppress(NotStored):
-            await in_thread(self._store.fail, job.id, self._owner, error)
+            await in_thread(self._store.fail, job.id, self._owner, error, code)

@@ -57,6 +57,7 @@ class MemoryCard(BaseModel):
     progress: float | None = Field(default=None, description="0 to 1, while a file is read in the background.")
     skipped: int | None = Field(default=None, description="Segments of the file without text, or too long.")
     error: str | None = Field(default=None, description="Why the last file could not be read to its end.")
+    code: str | None = Field(default=None, description="The code of this error.")
 
 
 class MemoriesResponse(BaseModel):

@@ -107,7 +107,7 @@ async def test_a_client_is_called_once_with_a_signature_that_it_can_check(serve:
         await batch(client, texts=["a"], callback_url=receiver.url)
         await until(lambda: len(receiver.calls) == 2)
         headers, body = receiver.calls[0]
-        expected = {"id": card["id"], "status": "done", "source": "en", "target": "fr", "error": None}
+        expected = {"id": card["id"], "status": "done", "source": "en", "target": "fr", "error": None, "code": None}
         assert json.loads(body) == {**expected, "characters": card["characters"]}
         assert headers["path"] == "/done?of=attend"
         signed = f"{headers['x-attend-timestamp']}.".encode() + body

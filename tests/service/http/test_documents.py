@@ -443,6 +443,7 @@ async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytes
     waited = await posted(client, "a.html", often, wait="true", **pattern)
     assert failed["status"] == "error"
     assert "`keep`" in failed["error"]
+    assert failed["code"] == LimitExceeded.code
     assert fetched["detail"] == problem(waited, DocumentFailed)["detail"]
     assert fetched["detail"].endswith(failed["error"])
 

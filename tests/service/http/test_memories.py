@@ -167,7 +167,8 @@ async def test_a_large_file_is_read_in_the_background(client: Client, monkeypatc
     async with asyncio.timeout(10):
         while "progress" in (last := (await client.get(f"/memories/{card['id']}")).json()):
             pass
-    assert "not XML" in last["error"]
+        assert "not XML" in last["error"]
+        assert last["code"] == InvalidMemory.code
 
 
 async def test_a_memory_is_written_as_tmx(client: Client) -> None:
