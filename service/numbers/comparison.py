@@ -9,11 +9,11 @@ from functools import cached_property
 from service.numbers.number_forms import MAX_SYMBOL, NumberForms, forms_of
 from service.numbers.number_words import number_words
 from service.numbers.numerals import Values
-from service.numbers.verified_spans import DASHES, VerifiedSpan, narrow, verified_spans
+from service.numbers.verified_spans import DASHES, EXPONENTS, VerifiedSpan, narrow, verified_spans
 from service.text.scripts import LETTER
 
 _WORDS = re.compile(r"[^\W\d_]+|[%°′″]")  # noqa: RUF001
-_LATIN_WORDS = re.compile(r"[a-z]+[²³]?(?:/[a-z]+[²³]?)?|[%°′″]")  # noqa: RUF001
+_LATIN_WORDS = re.compile(r"[a-z]+(?:[²³]|[23](?!\w))?(?:/[a-z]+[²³]?)?|[%°′″]")  # noqa: RUF001
 _DASH = re.compile(f"[{DASHES}]")
 _BESIDE = re.compile(r"[^\w,;]{0,3}")
 """The text between two numbers of which one was made of the other."""
@@ -78,7 +78,7 @@ class _Matching:
         self._free = [*range(len(self._parts))]
         self._chunks = {chunk for span in self._spans for chunk in span.chunks}
         self._words = frozenset(_WORDS.findall(target.casefold()))
-        self._latin_words = frozenset(_LATIN_WORDS.findall(target.casefold()))
+        self._latin_words = frozenset(word.translate(EXPONENTS) for word in _LATIN_WORDS.findall(target.casefold()))
         self._has_day_period = source_forms.has_day_period(source) or target_forms.has_day_period(target)
 
     def compare(self) -> Comparison:

@@ -45,7 +45,8 @@ _TOKEN = re.compile(
 )
 _FULL_WIDTH = {0xFF01 + i: 0x21 + i for i in range(94)} | {0xFFE1: "£", 0xFFE5: "¥"}
 _WORD_BEHIND = re.compile(rf"[{SPACES}-]?([^\W\d_]+)")
-_UNIT_BEHIND = re.compile(rf"[{SPACES}]?((?:[^\W\d_]+/)?[^\W\d_]+[²³]?|[%°′″])")
+_UNIT_BEHIND = re.compile(rf"[{SPACES}]?((?:[^\W\d_]+/)?[^\W\d_]+(?:[²³]|[23](?!\w))?|[%°′″])")
+EXPONENTS = str.maketrans("23", "²³")
 _SIGN_BEFORE, _SIGN_BEHIND = re.compile(rf"([{SIGNS}])[{SPACES}]?$"), re.compile(rf"\.?[{SPACES}]?([{SIGNS}])")
 _YEAR = re.compile(r"\d{4}")
 _MINUS = re.compile(rf"(?<![{_LATIN}а-яё.,)%°/:-])[-−–](?=[{SIGNS}]?\d)")
@@ -123,11 +124,16 @@ def verified_spans(text: str, forms: NumberForms) -> Iterator[VerifiedSpan]:
     """Yield the verified spans of a narrow text in order."""
     if HINT.search(text) is None and not forms.is_unspaced:
         return
+    end = 0
     for match in _TOKEN.finditer(text):
+        if match.start() < end:  # the 3 of 30 m3
+            continue
         kind: Kind = match.lastgroup if match.lastgroup != "mark" else "date"  # type: ignore[assignment]
         span, written = Span(*match.span()), match.group()
         if kind in ("number", "numeral"):
-            yield _with_minus(text, _number(text, span, kind, forms))
+            number = _with_minus(text, _number(text, span, kind, forms))
+            end = number.whole.end if number.unit and number.whole else 0
+            yield number
         elif kind == "roman":
             yield VerifiedSpan(span, kind, written, (Values({str(_roman_value(written))}),))
         else:
@@ -160,8 +166,9 @@ def _number(text: str, span: Span, kind: Kind, forms: NumberForms) -> VerifiedSp
     if (sign := before or behind) is not None:
         whole = Span(before.start() if before else span.start, behind.end() if behind else end)
         return VerifiedSpan(span, kind, written, tuple(parts), sign[1], "", whole, times)
-    has_unit = unit is not None and times is None and (unit[1] in forms.units or unit[1] == "%")
+    sign_of_unit = unit[1].translate(EXPONENTS) if unit else ""
+    has_unit = times is None and (sign_of_unit in forms.units or sign_of_unit == "%")
     if unit is None or not has_unit or (len(unit[1]) == 1 and _YEAR.fullmatch(written)):  # a year in Russian
         is_joined = _JOINED.search(text, max(0, span.start - 2), span.start) or _JOINS.match(text, span.end)
         return VerifiedSpan(span, kind, written, tuple(parts), times=times, is_joined=is_joined is not None)
-    return VerifiedSpan(span, kind, written, tuple(parts), "", unit[1], Span(span.start, unit.end()))
+    return VerifiedSpan(span, kind, written, tuple(parts), "", sign_of_unit, Span(span.start, unit.end()))

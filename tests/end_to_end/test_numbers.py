@@ -16,6 +16,7 @@ LOST = [
     ("Her number is 7 744.", ["en-fr", "en-de", "en-ru", "ru-fr"], r"7[.,\s]?744"),
     ("The train leaves at 06:33:39.", ["en-ru"], r"06:33:39"),
     ("The river is 12 m deep.", ["en-ja"], r"12 ?(?:m|メートル)"),
+    ("The tank holds 30 m3 of water.", ["en-fr"], r"30[\s\u202f]?m3(?!\d)"),
     ("Le train de 15 h 30 coûte 1 250,50 € le 3 mai 2021.", ["fr-en"], r"15:30 .*1.250[.,]50 .*3, 2021"),
     ("It lasted from 1914\u20131918.", ["en-de"], "1914[-\u2013]1918"),
     ("Seiten 3\u20134", ["de-en"], "3[-\u2013]4"),

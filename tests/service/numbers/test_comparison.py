@@ -42,8 +42,13 @@ RIGHT = [
     ("on 05 May", "le 5 mai", "en-fr"),
     ("room 007", "Zimmer 007", "en-de"),
     ("on October 20, 1918", "1918年10月20日", "en-ja"),
+    ("30 m3 of water", "30 m³ Wasser", "en-de"),
+    ("30 m³ of water", "30 m3 Wasser", "en-de"),
+    ("12 m2", "12 m2", "en-fr"),
 ]
 WRONG = [
+    ("30 m3 of water", "3 30 m Wasser", "en-de"),
+    ("30 m3 of water", "30 m Wasser", "en-de"),
     ("The bill is $344.75.", "Die Rechnung beträgt 3444.75 $.", "en-de"),
     ("8.8.1995", "8.8.195", "en-fr"),
     ("193,544", "193.54", "en-de"),
