@@ -19,8 +19,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
 
-serve: $(VENV)/serve.installed ## Serve the shipped models on http://127.0.0.1:8000 (installs without torch).
-	$(BIN)/python -m service
+serve: $(VENV)/$(if $(LANGUAGES),dev,serve).installed ## Serve on http://127.0.0.1:8000 (installs without torch); with make serve LANGUAGES=en,fr,uk good models, which are fetched once.
+	$(BIN)/python -m service $(if $(LANGUAGES),--languages $(LANGUAGES)) $(if $(SIZE),--size $(SIZE))
 
 test: $(VENV)/dev.installed ## Run all tests, three at a time: on two cores, as many of them wait for processes.
 	$(PYTEST) --numprocesses 3 $(if $(CI),--durations 30 -rs)

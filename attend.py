@@ -35,6 +35,9 @@ class Command:
 
 COMMANDS = {
     "serve": Command("serve the models of a folder over HTTP", "service.__main__", "cpu"),
+    "fetch": Command("fetch good models of languages, to serve them", "export.languages", "cpu,import"),
+    "pack": Command("write one file with models, for a machine without a network", "export.packing", "cpu,import"),
+    "unpack": Command("unpack the models of such a file", "export.unpacking", "cpu"),
     "translate": Command("translate a file, without a server", "service.translate", "cpu"),
     "import": Command("import a model of others, to serve it", "export.importing", "cpu,import"),
     "export": Command("export a checkpoint as an artifact", "export.__main__", "cpu,import"),

@@ -12,8 +12,7 @@ from langcodes.tag_parser import LanguageTagError
 from manifest.file import ManifestError, read_manifest
 from manifest.layout import MANIFEST
 from manifest.precedence import better_first, earlier_first
-from manifest.schema import NO_LANGUAGE, Manifest
-from model.config import ANY_LANGUAGE
+from manifest.schema import ANY_LANGUAGE, NO_LANGUAGE, Manifest
 
 NAMED = 3
 """Most directions that are named; more are counted."""
@@ -26,7 +25,7 @@ def answered_requests(manifest: Manifest, out: Path) -> str | None:
     others = [*_manifests_beside(out)]
     taken: dict[str | None, list[Request]] = defaultdict(list)
     left: dict[str, list[Request]] = defaultdict(list)
-    for request in sorted(_requests(manifest), key=str):
+    for request in sorted(requests_of(manifest), key=str):
         before = _first(request, others)
         if _first(request, [*others, manifest]) is manifest:
             taken[before.name if before else None].append(request)
@@ -52,26 +51,27 @@ def _manifests_beside(out: Path) -> Iterator[Manifest]:
 
 
 def _first(request: Request, manifests: Iterable[Manifest]) -> Manifest | None:
-    able = [manifest for manifest in manifests if request in _requests(manifest)]
+    able = [manifest for manifest in manifests if request in requests_of(manifest)]
     return min(able, key=better_first if isinstance(request, tuple) else earlier_first, default=None)
 
 
-def _requests(manifest: Manifest) -> set[Request]:
+def requests_of(manifest: Manifest) -> set[Request]:
+    """Return the requests that a model can answer."""
     if manifest.task == "embedding":
         return {"/embed"}
     if manifest.task == "classification":
         if not manifest.pairs:
             return {"/classify"}
         return {"/rerank"} if len(manifest.labels) == 1 else {"/classify", "/classify with `text_pair`"}
-    targets = [_form(target.code) for target in manifest.targets if target.code != NO_LANGUAGE]
+    targets = [form_of(target.code) for target in manifest.targets if target.code != NO_LANGUAGE]
     return {
         (source_form, target_form)
-        for source_form, target_form in product((_form(source.code) for source in manifest.sources), targets)
+        for source_form, target_form in product((form_of(source.code) for source in manifest.sources), targets)
         if source_form != target_form
     }
 
 
-def _form(code: str) -> str:
+def form_of(code: str) -> str:
     """Return the language and unusual script of a model's code: the same for fr, fra, fra_Latn and fr_XX. Codes that
     name no language stay."""
     try:

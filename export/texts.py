@@ -3,7 +3,7 @@
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
-from model.config import ANY_LANGUAGE
+from manifest.schema import ANY_LANGUAGE
 
 TEXTS: dict[str, tuple[str, ...]] = {
     "en": (

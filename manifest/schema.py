@@ -32,6 +32,8 @@ DecoderSelf = Literal["attention", "ssru"]
 
 Task = Literal["translation", "classification", "embedding"]
 
+ANY_LANGUAGE = "mul"
+"""Code (ISO 639) of sources in languages that the model is not told."""
 NO_LANGUAGE = "und"
 """Target language of what is no translation: summaries, answers, whatever a model writes."""
 Count = Annotated[int, Field(ge=1)]

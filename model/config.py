@@ -159,10 +159,6 @@ class LayerConfig(Strict):
             raise ValueError(f"{said} is {head_dim}; rotary `positions` need an even number")
 
 
-ANY_LANGUAGE = "mul"
-"""Code (ISO 639) of sources in languages that the model is not told."""
-
-
 class ShortlistConfig(Strict):
     """Which target tokens a translation may have: those in the lists of its source's tokens, and the first ones."""
 

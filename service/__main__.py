@@ -8,11 +8,11 @@ def run(arguments: Sequence[str], program: str = "python -m service") -> None:
     # Imported only here: other processes may import this module too, and have no use for a server.
     from service.base.configuration import take_arguments
 
-    take_arguments(arguments, program)
+    fetched = take_arguments(arguments, program)
 
     from service.server.start import main
 
-    main()
+    main(fetched)
 
 
 if __name__ == "__main__":

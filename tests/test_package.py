@@ -79,7 +79,10 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("tranlsate", "did you mean translate?"), ("xyz", "available: serve, translate, import, export")],
+    [
+        ("tranlsate", "did you mean translate?"),
+        ("xyz", "available: serve, fetch, pack, unpack, translate, import, export"),
+    ],
 )
 def test_a_command_that_is_not_there_names_the_near_one(
     capsys: pytest.CaptureFixture[str], name: str, advice: str

@@ -14,8 +14,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from manifest.schema import NO_LANGUAGE, Language
-from model.config import ANY_LANGUAGE, SpecialTokens, TransformerConfig
+from manifest.schema import ANY_LANGUAGE, NO_LANGUAGE, Language
+from model.config import SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
     pad_rows,
     read_dimensions,

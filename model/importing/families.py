@@ -22,6 +22,7 @@ from model.importing.imported import (
     in_words,
 )
 from model.importing.published import published_scores
+from model.importing.recommended import recommended_scores
 from model.importing.sources import open_source_files
 from model.importing.weights_files import weights_name
 from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
@@ -91,7 +92,7 @@ def import_model(
         imported = replace(
             imported,
             config=imported.config.model_copy(update={"provenance": provenance}),
-            evaluation=published_scores(files.directory, imported.config.model.task),
+            evaluation=published_scores(files.directory, imported.config.model.task) or recommended_scores(source),
         )
         if not overwrite:
             refuse_other_model(imported, checkpoint)

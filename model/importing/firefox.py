@@ -1,15 +1,18 @@
 """Translators of Firefox and Bergamot: students in Marian's binary format, with SSRUs in the decoder.
 
 A directory has the weights (model.enfr.intgemm.alphas.bin), the vocabulary (vocab.enfr.spm, or one for each side), and
-often a shortlist (lex.50.50.enfr.s2t.bin) and metadata.json. Each file may be compressed (.gz).
+often a shortlist (lex.50.50.enfr.s2t.bin) and metadata.json. Each file may be compressed (.gz, .zst). Files are
+compared with their sums if a registry of Firefox's models is beside them (firefox_registry.py).
 
 Source: Bogoychev et al. 2020, "Edinburgh's Submissions to the 2020 Machine Translation Efficiency Task".
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from model.config import Decoding
+from model.importing.firefox_registry import Record, records_of
 from model.importing.hugging_face import read_json_if_there
 from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options, config_of
 from model.importing.lexical_shortlist import read_shortlist
@@ -23,12 +26,12 @@ from model.importing.marian_model import (
     written_tokens,
 )
 from model.importing.marian_pieces import Languages, choose_languages, language_names
+from model.importing.packed_files import PACKED
 
 FAMILY = "Firefox Translations (Bergamot)"
 METADATA = "metadata.json"
 LICENCE = "mpl-2.0"
 """Licence of the models that Mozilla publishes; other projects have other licences."""
-PACKED = ("", ".gz", ".zst")
 _LANGUAGES = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
 """Two codes in the name of a file: model.enfr.intgemm.alphas.bin."""
 _PUBLISHED = re.compile(r"model\.[a-z]{4}\.intgemm.*\.bin")
@@ -45,18 +48,19 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     supported."""
     path = _only(directory, "model*.bin", "weights")
     pieces = _vocabularies(directory)
+    lists = _only(directory, "lex*.bin", "shortlist") if _files(directory, "lex*.bin") else None
+    records = [record for file in (*pieces, lists, path) if file for record in records_of(directory, file)]
     file, vocabulary = read_weights(path), read_vocabularies(*pieces)
-    source, target = _languages(directory, path, options)
+    source, target = _languages(directory, path, records, options)
     transformer, weights = build(file, vocabulary, source, target)
     weights["is_target_token"] = written_tokens(transformer, vocabulary.target.values())
-    if _files(directory, "lex*.bin"):
-        lists = _only(directory, "lex*.bin", "shortlist")
+    if lists is not None:
         config, tensors = read_shortlist(lists, vocabulary, transformer.encoder_layer.vocab_size)
         transformer, weights = transformer.model_copy(update={"shortlist": config}), weights | tensors
     does = f"{language_names(source)} to {language_names(target)}"
     decoding = Decoding(beam_size=1, length_penalty=1.0, beam_threshold=NO_THRESHOLD)
     return ImportedModel(
-        config_of(directory, options, FAMILY, does, transformer, _licence(directory, path), decoding),
+        config_of(directory, options, FAMILY, does, transformer, _licence(directory, path, records), decoding),
         weights,
         sentencepiece_tokenizer(*pieces),
         vocabulary,
@@ -89,10 +93,15 @@ def _only(directory: Path, pattern: str, what: str) -> Path:
     return paths[0]
 
 
-def _languages(directory: Path, weights: Path, options: Options) -> tuple[Languages, Languages]:
-    """Return the languages: from the options, metadata.json, or the names of files."""
+def _languages(
+    directory: Path, weights: Path, records: Sequence[Record], options: Options
+) -> tuple[Languages, Languages]:
+    """Return the languages: from the options, metadata.json, the registry's record of the weights, or the names of
+    files."""
     metadata = read_json_if_there(directory, METADATA)
     read, written = ([str(metadata[key])] if metadata.get(key) else [] for key in ("sourceLanguage", "targetLanguage"))
+    if records and not (read or written):
+        read, written = [records[-1].source], [records[-1].target]
     named = [weights, *_files(directory, "vocab*.spm"), *_files(directory, "lex*.bin")]
     match_of_name = next((match for match in map(_LANGUAGES.search, [path.name for path in named]) if match), None)
     if match_of_name and not (read or written):
@@ -100,6 +109,7 @@ def _languages(directory: Path, weights: Path, options: Options) -> tuple[Langua
     return choose_languages({}, read, written, options)
 
 
-def _licence(directory: Path, weights: Path) -> str | None:
-    """Return Mozilla's licence if the files have the names that Mozilla gives them."""
-    return LICENCE if _PUBLISHED.match(weights.name) or (directory / METADATA).is_file() else None
+def _licence(directory: Path, weights: Path, records: Sequence[Record]) -> str | None:
+    """Return Mozilla's licence if Mozilla's registry has the files, or they have the names that Mozilla gives them."""
+    is_published = records or _PUBLISHED.match(weights.name) or (directory / METADATA).is_file()
+    return LICENCE if is_published else None

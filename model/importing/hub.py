@@ -1,15 +1,21 @@
-"""Repositories of a hub: the files of a model, and no others, are downloaded.
+"""Repositories of a hub: the files of a model, and no others, are downloaded, and compared with the hub's sums.
 
-huggingface_hub keeps files between imports, resumes what was interrupted, and reads `HF_ENDPOINT`, `HF_TOKEN` and the
-usual variables of proxies.
+huggingface_hub keeps files between imports, goes on where a connection broke, and reads `HF_ENDPOINT`, `HF_TOKEN` and
+the usual variables of proxies. It compares sizes alone.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from model.importing.imported import ModelImportError, in_words
+from manifest.sums import sum_of_file
+from model.importing.imported import HubError, ModelImportError, NotOnHubError, in_words
 from model.progress import advance, step
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import RepoSibling
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 SUFFIXES = (".json", ".txt", ".spm", ".model")
@@ -25,8 +31,8 @@ WEIGHTS = tuple(
 
 
 def fetch(repository: str, revision: str | None) -> tuple[Path, str]:
-    """Download the files of a model; return their directory and the commit. Raises ModelImportError: the hub cannot be
-    reached, or does not give them."""
+    """Download the files of a model; return their directory and the commit. Raises HubError: the hub cannot be
+    reached, or does not give them (NotOnHubError: it has no such model). Raises ModelImportError: a file is damaged."""
     from huggingface_hub import HfApi  # takes a while to import
     from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
@@ -41,17 +47,38 @@ def fetch(repository: str, revision: str | None) -> tuple[Path, str]:
     hub = HfApi()
     try:
         info = hub.model_info(repository, revision=revision, files_metadata=True)
-        sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-        wanted = wanted_files(sizes)
-        step(f"fetching {repository}", total=sum(sizes[name] for name in wanted))
+        files = {file.rfilename: file for file in info.siblings or []}
+        wanted = wanted_files(files)
+        total = sum(files[name].size or 0 for name in wanted)
+        licence = getattr(info.card_data, "license", None) or "not named"
+        step(f"fetching {repository}: {total / 1e6:,.1f} MB, licence {licence}", total)
         paths = [Path(hub.hf_hub_download(repository, name, revision=info.sha, tqdm_class=Reported)) for name in wanted]
     except Exception as error:
-        raise ModelImportError(_in_a_sentence(error, hub.endpoint, repository, revision)) from error
+        raise _refusal(error, hub.endpoint, repository, revision) from error
     if not paths:
         raise ModelImportError(f"{hub.endpoint}/{repository} has no files of a model")
+    for name, path in zip(wanted, paths, strict=True):
+        _verify(path, files[name], f"{repository}/{name}")
     assert info.sha is not None
     depth = len(PurePosixPath(wanted[0]).parts)
     return paths[0].parents[depth - 1], info.sha
+
+
+def _verify(path: Path, file: "RepoSibling", said: str) -> None:
+    """Compare a downloaded file with the sum that the hub tells, if it does. A damaged one is deleted, so that it is
+    fetched anew. Raises ModelImportError: it is damaged."""
+    expected: str | None
+    if file.lfs is not None:
+        expected, found = file.lfs.sha256, sum_of_file(path).sha256
+    else:  # git's own sum of a file
+        content = path.read_bytes()
+        expected, found = file.blob_id, hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324
+    if expected not in (None, found):
+        path.resolve().unlink(missing_ok=True)  # the file in the cache, to which the path is a link
+        path.unlink(missing_ok=True)
+        raise ModelImportError(
+            f"{said} was damaged on its way: its sum is {found}, and the hub says {expected}; run the command again"
+        )
 
 
 def wanted_files(names: Iterable[str]) -> list[str]:
@@ -71,18 +98,22 @@ def _wanted(names: list[str]) -> list[str]:
     return [*others, *weights]
 
 
-def _in_a_sentence(error: Exception, hub: str, repository: str, revision: str | None) -> str:
+def _refusal(error: Exception, hub: str, repository: str, revision: str | None) -> HubError:
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
     match error:
         case GatedRepoError():
-            return f"{repository} is gated: ask for access at {hub}/{repository}, and set `HF_TOKEN` to a token"
+            said = f"{repository} is gated: ask for access at {hub}/{repository}, and set `HF_TOKEN` to a token"
         case RevisionNotFoundError():
-            return f"{hub}/{repository} has no revision {revision}"
+            said = f"{hub}/{repository} has no revision {revision}"
         case RepositoryNotFoundError():
-            return f"{hub} has no {repository}, or it is private: set `HF_TOKEN` to a token that may read it"
+            return NotOnHubError(
+                f"{hub} has no {repository}, or it is private: set `HF_TOKEN` to a token that may read it"
+            )
         case HfHubHTTPError() if error.response.status_code in (401, 403):
-            return f"{hub} refuses the token in `HF_TOKEN`: {in_words(error)}"
+            said = f"{hub} refuses the token in `HF_TOKEN`: {in_words(error)}"
         case HfHubHTTPError():
-            return f"{hub} refused: {in_words(error)}"
-    return f"{hub} cannot be reached: {in_words(error)}"
+            said = f"{hub} refused: {in_words(error)}"
+        case _:
+            said = f"{hub} cannot be reached: {in_words(error)}"
+    return HubError(said)

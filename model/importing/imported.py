@@ -21,6 +21,14 @@ class ModelImportError(ValueError):
     """A source is incomplete, damaged or not supported; the message says why."""
 
 
+class HubError(ModelImportError):
+    """A hub cannot be reached, or does not give a model."""
+
+
+class NotOnHubError(HubError):
+    """The hub has no such model, or shows it to others only."""
+
+
 class MissingTensorError(ModelImportError):
     """The weights lack a tensor, which is named."""
 

@@ -18,6 +18,7 @@ from model.importing.imported import ModelImportError
 from model.importing.marian_bin import read_bin
 from model.importing.marian_pieces import Languages, read_pieces, source_tokenizer
 from model.importing.marian_weights import ACTIVATIONS, Architecture, MarianFile, Weights, read_npz
+from model.importing.packed_files import unpacked_name
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
 from model.tokenizer import EOS, UNK
@@ -31,7 +32,7 @@ READERS = {".npz": read_npz, ".bin": read_bin}
 def read_weights(path: Path) -> MarianFile:
     """Read a file of weights in either format. Raises ModelImportError: the file is damaged, or the format or the model
     is not supported."""
-    suffix = Path(path.name.removesuffix(".gz")).suffix
+    suffix = Path(unpacked_name(path.name)).suffix
     if suffix not in READERS:
         raise ModelImportError(f"{path.name} is not supported; of Marian's formats {' and '.join(READERS)} are")
     return READERS[suffix](path)

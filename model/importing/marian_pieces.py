@@ -14,6 +14,7 @@ from torch import Tensor
 from manifest.schema import Language
 from manifest.vocabulary import Vocabulary
 from model.importing.imported import ModelImportError, Options
+from model.importing.packed_files import unpacked_name
 from model.importing.sentencepiece_files import NORMAL, pieces_of, read_model, tokenizer_of
 from model.importing.yaml_files import read_text, read_yaml
 from model.progress import step
@@ -40,7 +41,7 @@ def read_pieces(path: Path) -> dict[str, int]:
     if path.suffix in (".yml", ".yaml", ".json"):
         numbers = {piece: str(i) for piece, i in read_yaml(path).items()}
     else:
-        is_model = path.name.endswith((".spm", ".spm.gz"))
+        is_model = unpacked_name(path.name).endswith(".spm")
         lines = pieces_of(read_model(path)) if is_model else read_text(path).rstrip("\n").split("\n")
         numbers = {piece.removesuffix("\r"): str(i) for i, piece in enumerate(lines)}
     ids = {piece: int(i) if i.isdecimal() else -1 for piece, i in numbers.items()}

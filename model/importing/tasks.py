@@ -11,8 +11,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from manifest.schema import NO_LANGUAGE, Language
-from model.config import ANY_LANGUAGE
+from manifest.schema import ANY_LANGUAGE, NO_LANGUAGE, Language
 from model.importing.imported import ModelImportError, Options
 
 LANGUAGE_TOKEN = re.compile(r"<2([a-z]{2,3}(?:_[A-Za-z]{2,4})*)>")

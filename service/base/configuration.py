@@ -23,6 +23,8 @@ ABOUT = "attend: translation, classification and embeddings by encoder-decoder T
 
 SETTINGS = "settings are environment variables; --port 9000 sets ATTEND_PORT, and so on:"
 
+FETCHED = ("languages", "size")
+"""Options that are no settings: `attend fetch` has them."""
 SECRETS = {name for name, field in Settings.model_fields.items() if "SecretStr" in repr(field.annotation)}
 """Settings whose values no message and no argument may contain."""
 MAX_ANNOUNCED = 500
@@ -36,9 +38,13 @@ MESSAGES = dict.fromkeys(("byte_size", "byte_size_unit"), "must be a number of b
 """In place of pydantic's own messages, by their type."""
 
 
-def take_arguments(arguments: Sequence[str], program: str = "python -m service") -> None:
+def take_arguments(arguments: Sequence[str], program: str = "python -m service") -> list[str]:
     """Set the variables of the environment that the arguments name, such as ATTEND_PORT by `--port 9000`. Exits if an
-    argument asks for the help or the version, and with status 2 for an unknown argument."""
+    argument asks for the help or the version, and with status 2 for an unknown argument.
+
+    Returns:
+        The arguments of `attend fetch` that say which models to fetch first; none if none are.
+    """
     parser = argparse.ArgumentParser(
         prog=program,
         usage="%(prog)s [ARTIFACTS] [--SETTING VALUE ...]",
@@ -50,13 +56,18 @@ def take_arguments(arguments: Sequence[str], program: str = "python -m service")
     parser.add_argument("--version", action="version", version=f"attend {__version__}")
     folder = "folder with a folder for each model"
     parser.add_argument("artifacts", nargs="?", default=argparse.SUPPRESS, metavar="ARTIFACTS", help=folder)
+    first = "first fetch good models that translate between these languages; attend fetch --help tells more"
+    parser.add_argument("--languages", metavar="en,fr,uk", help=first)
+    parser.add_argument("--size", help="small, medium or large: size of these models")
     for name in Settings.model_fields:
         if name not in SECRETS:
             parser.add_argument(_option(name), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     given, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.exit(2, _refusal(unknown[0]))
+    fetched = [f"--{name}={value}" for name in FETCHED if (value := vars(given).pop(name)) is not None]
     os.environ.update({_variable(name): value for name, value in vars(given).items()})
+    return fetched
 
 
 def _refusal(argument: str) -> str:

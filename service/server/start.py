@@ -4,6 +4,7 @@ imported."""
 import logging
 import signal
 import sys
+from collections.abc import Sequence
 
 from service.access.keys import Keys
 from service.access.rate_store import storage_of
@@ -14,6 +15,7 @@ from service.base.settings import Settings
 from service.base.temporary_files import require_temporary_folder
 from service.pool.devices import devices_of
 from service.pool.loader import Loader
+from service.server.fetching import fetch_models
 from service.server.listening import announce_addresses, listen
 from service.server.tracing import announce_traces
 from service.storage.data_directory import with_data_directory
@@ -25,8 +27,12 @@ MAX_SERVERS = 4
 """Limit of the default number of servers: each process takes memory."""
 
 
-def main() -> None:
-    """Serve until a signal comes; exit with one sentence if the service cannot start as configured."""
+def main(fetched: Sequence[str] = ()) -> None:
+    """Serve until a signal comes; exit with one sentence if the service cannot start as configured.
+
+    Args:
+        fetched: arguments of `attend fetch`, which runs first if there are any.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container ignores both
         signal.signal(number, _exit)
     if not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
@@ -35,6 +41,8 @@ def main() -> None:
         settings = read_settings()
         settings.log.configure()
         announce(settings)
+        if fetched:
+            fetch_models(fetched, settings.artifacts)
         require_temporary_folder()
         announce_traces()
         keys = Keys(settings)

@@ -9,8 +9,7 @@ import pytest
 
 from export.next_steps import next_steps
 from manifest.file import read_manifest
-from manifest.schema import NO_LANGUAGE, Manifest
-from model.config import ANY_LANGUAGE
+from manifest.schema import ANY_LANGUAGE, NO_LANGUAGE, Manifest
 from service.schemas.requests import ClassifyRequest, EmbedRequest, RerankRequest, TranslateRequest
 
 ROOT = Path(__file__).parents[2]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+import zstandard
 
 from model.importing.sentencepiece_files import pieces_of, read_model
 from tests.model.importing.marian_releases import ENGLISH, FRENCH, KINDS, OPTIONS, random_arrays
@@ -19,8 +20,12 @@ UPSTREAM, FORK = 0x10001, 0x4101
 """Types of int8 matrices in Marian, and in the fork that Firefox uses."""
 
 
-def write_directory(directory: Path, is_separate: bool = False, packed: bool = False) -> dict[str, np.ndarray]:
-    """Write a model from English to French with int8 weights; return its arrays as Marian would read them."""
+def write_directory(directory: Path, is_separate: bool = False, packed: str = "") -> dict[str, np.ndarray]:
+    """Write a model from English to French with int8 weights; return its arrays as Marian would read them.
+
+    Args:
+        packed: ".gz" or ".zst" compresses each file.
+    """
     directory.mkdir()
     sides = (
         {"srcvocab.enfr.spm": ENGLISH, "trgvocab.enfr.spm": FRENCH} if is_separate else {VOCABULARY: ENGLISH + FRENCH}
@@ -33,9 +38,15 @@ def write_directory(directory: Path, is_separate: bool = False, packed: bool = F
     (directory / MODEL).write_bytes(bin_file(arrays, options, FORK))
     if packed:
         for path in [*directory.iterdir()]:
-            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.with_name(path.name + packed).write_bytes(compressed(path.read_bytes(), packed))
             path.unlink()
     return {name: stored(name, array, FORK) for name, array in arrays.items()}
+
+
+def compressed(content: bytes, packed: str) -> bytes:
+    if packed == ".gz":
+        return gzip.compress(content)
+    return zstandard.compress(content)
 
 
 def vocabulary_of(texts: list[str]) -> bytes:

@@ -1,6 +1,7 @@
 """Firefox's translators, compared with a forward pass in NumPy and with the same weights in .npz."""
 
 import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ import torch
 import yaml
 
 from manifest.schema import AlignmentChoice
+from manifest.sums import sum_of_file
 from model.checkpoint import load_checkpoint
 from model.config import TransformerConfig
 from model.decoding.search import beam_search, greedy_search, greedy_search_uncached
@@ -30,6 +32,7 @@ from tests.model.importing.firefox_models import (
     UPSTREAM,
     VOCABULARY,
     bin_file,
+    compressed,
     shortlist_file,
     stored,
     vocabulary_of,
@@ -115,8 +118,9 @@ def test_other_projects_models_have_no_known_licence(copied: Path) -> None:
     assert config_of(imported).target == "fr"  # the vocabulary's name tells it
 
 
-def test_an_archive_of_compressed_files_is_imported(tmp_path: Path, directory: Path) -> None:
-    write_directory(tmp_path / "enfr", packed=True)
+@pytest.mark.parametrize("packed", [".gz", ".zst"])
+def test_an_archive_of_compressed_files_is_imported(tmp_path: Path, directory: Path, packed: str) -> None:
+    write_directory(tmp_path / "enfr", packed=packed)
     with tarfile.open(tmp_path / "firefox.tar", "w") as archive:
         archive.add(tmp_path / "enfr", "models/tiny/enfr")
     imported = import_model(str(tmp_path / "firefox.tar"), tmp_path / "c", Options())
@@ -128,6 +132,55 @@ def test_an_archive_of_compressed_files_is_imported(tmp_path: Path, directory: P
         (ids,) = checkpoint.encode([text])
         assert ids == target_ids(directory, VOCABULARY, text)
         assert checkpoint.decode(ids) == text
+
+
+def registries(directory: Path) -> dict[str, Any]:
+    """Both registries, with the files of a directory as a model from English to Chinese, after another version."""
+    of_firefox, of_mozilla = list[dict[str, Any]](), dict[str, dict[str, str]]()
+    for path in sorted(directory.iterdir()):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        for found in ("0" * 64, sha256):
+            languages = {"sourceLanguage": "en", "targetLanguage": "zh-Hans"}
+            of_firefox.append({"name": path.name, "decompressedHash": found, **languages})
+        of_mozilla[path.stem] = {"path": f"models/enzh/{path.name}.gz"}
+        if path.name == MODEL:  # the others have no sums there
+            of_mozilla[path.stem]["uncompressedHash"] = sha256
+    other = {"files": {"model": {"path": f"models/other/{MODEL}.gz", "uncompressedHash": "0" * 64}}}
+    return {
+        "records.json": {"data": of_firefox},
+        "models.json": {"models": {"en-zh-Hans": [other, {"files": of_mozilla}]}},
+    }
+
+
+@pytest.mark.parametrize("name", ["records.json", "models.json"])
+def test_a_registry_tells_the_languages_and_the_sums_of_files(copied: Path, name: str) -> None:
+    registry = registries(copied)[name]
+    packed = copied / f"{MODEL}.zst"
+    packed.write_bytes(compressed((copied / MODEL).read_bytes(), ".zst"))
+    (copied / MODEL).unlink()
+    (copied / name).write_text(json.dumps(registry))
+    imported = firefox.import_directory(copied, Options())
+    assert (config_of(imported).source, config_of(imported).target) == ("en", "zh-Hans")
+    packed.write_bytes(compressed(bin_file(read_bin(packed).arrays, SSRU, None), ".zst"))
+    with pytest.raises(
+        ModelImportError, match=f"{MODEL}.zst is damaged, or of another model: its sum is none that {name}"
+    ):
+        firefox.import_directory(copied, Options())
+    (copied / name).write_text(json.dumps(registry).replace(MODEL, "model.bin"))
+    with pytest.raises(ModelImportError, match=f"{name} does not name {MODEL}"):
+        firefox.import_directory(copied, Options())
+    (copied / name).write_text('{"data": [7], "models": [7]}')
+    with pytest.raises(ModelImportError, match=f"{name} is no registry of Firefox's models: "):
+        firefox.import_directory(copied, Options())
+
+
+def test_the_records_of_earlier_firefoxes_have_other_keys(copied: Path) -> None:
+    data = [
+        {"name": path.name, "fromLang": "de", "toLang": "it", "attachment": {"hash": sum_of_file(path).sha256}}
+        for path in copied.iterdir()
+    ]
+    (copied / "records.json").write_text(json.dumps({"data": data}))
+    assert config_of(firefox.import_directory(copied, Options())).target == "it"
 
 
 @pytest.mark.parametrize("is_separate", [False, True])
@@ -201,8 +254,16 @@ def other_type(directory: Path, kind: int) -> None:
             f"{VOCABULARY} unpacks to more than 10000000 bytes, 100 times its size",
         ),
         (
-            lambda d: (d / MODEL).write_bytes(b"\x28\xb5\x2f\xfd"),
-            "is compressed by Zstandard; unpack it first: zstd -d",
+            lambda d: (d / VOCABULARY).write_bytes(compressed(bytes(20_000_000), ".zst")),
+            f"{VOCABULARY} unpacks to more than 10000000 bytes, 100 times its size",
+        ),
+        (
+            lambda d: (d / MODEL).write_bytes(compressed((d / MODEL).read_bytes(), ".zst")[:2000]),
+            f"{MODEL} is missing or damaged",
+        ),
+        (
+            lambda d: (d / MODEL).write_bytes(b"\x28\xb5\x2f\xfdno frame"),
+            f"{MODEL} is missing or damaged",
         ),
     ],
 )

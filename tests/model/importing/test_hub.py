@@ -1,94 +1,41 @@
 """A hub gives the files of a model, and no others; what it refuses is a sentence."""
 
-import json
 import os
-from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
-from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
 
 import huggingface_hub
 import pytest
 
 from model.importing.families import import_model
 from model.importing.hub import fetch, wanted_files
-from model.importing.imported import ModelImportError, Options
+from model.importing.imported import ModelImportError, NotOnHubError, Options
 from tests.model.importing.encoder_checkpoints import write_encoder
+from tests.model.importing.local_hub import COMMIT, Hub, at_address, running_hub
 
-COMMIT = "c0ffee" * 6 + "c0ff"
-
-
-class Hub(ThreadingHTTPServer):
-    """A hub with one model, owner/name, whose files are in a directory."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.directory, self.fetched, self.error, self.tokens = directory, list[str](), "", set[str | None]()
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Hub
-
-    def do_GET(self) -> None:
-        """Answer a request, which may be for another host if this is a proxy."""
-        hub, path = self.server, urlsplit(self.path).path
-        if "owner/name" in path:
-            hub.tokens.add(self.headers.get("Authorization"))
-        files = {one.relative_to(hub.directory).as_posix(): one for one in hub.directory.rglob("*") if one.is_file()}
-        name = path.removeprefix(f"/owner/name/resolve/{COMMIT}/")
-        if hub.error:
-            self.answer(401, b"{}", {"X-Error-Code": hub.error})
-        elif path.startswith("/api/models/owner/name"):
-            listed = [{"rfilename": name, "size": file.stat().st_size} for name, file in files.items()]
-            self.answer(200, json.dumps({"id": "owner/name", "sha": COMMIT, "siblings": listed}).encode())
-        elif name in files:
-            if self.command == "GET":
-                hub.fetched.append(name)
-            self.answer(200, files[name].read_bytes(), {"ETag": f'"{name}"', "X-Repo-Commit": COMMIT})
-        else:
-            self.answer(404, b"{}", {})
-
-    do_HEAD = do_GET  # noqa: N815
-
-    def answer(self, status: int, content: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(content)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def at_address(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do what HF_ENDPOINT does when the library is imported."""
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
-    template = f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+WEIGHTS = "model.safetensors"
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    write_encoder(tmp_path / "served", "bert", "ForSequenceClassification")
-    with Hub(tmp_path / "served") as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        at_address(server.url, monkeypatch)
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.delenv("HF_TOKEN", raising=False)
+    write_encoder(tmp_path / "served/owner/name", "bert", "ForSequenceClassification")
+    with running_hub(tmp_path / "served", tmp_path / "cache", monkeypatch) as server:
         yield server
-        server.shutdown()
 
 
-def test_a_model_of_a_hub_is_the_one_of_its_files(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def model(hub: Hub) -> Path:
+    """The folder of the model on the hub."""
+    return hub.directory / "owner/name"
+
+
+def test_a_model_of_a_hub_is_the_one_of_its_files(
+    hub: Hub, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_mine")
     for name in ("pytorch_model.bin", "model.onnx", "tf_model.h5"):
-        (hub.directory / name).write_bytes(b"another format")
+        (model / name).write_bytes(b"another format")
     imported = import_model("owner/name", tmp_path / "c", Options())
     provenance = imported.config.provenance
     assert provenance is not None
@@ -113,6 +60,31 @@ def test_what_a_hub_refuses_is_told(hub: Hub, tmp_path: Path, error: str, senten
     with pytest.raises(ModelImportError) as told:
         import_model("owner/name", tmp_path / "c", Options(), "v9")
     assert str(told.value).startswith(sentence.format(url=hub.url))
+
+
+def test_a_model_that_is_not_there_is_told_apart(hub: Hub) -> None:
+    with pytest.raises(NotOnHubError):
+        fetch("owner/other", None)
+
+
+def test_a_download_goes_on_where_its_connection_broke(hub: Hub, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+    hub.cuts[WEIGHTS] = 5000
+    directory, _ = fetch("owner/name", None)
+    assert hub.ranges == ["bytes=5000-"]
+    assert (directory / WEIGHTS).read_bytes() == (model / WEIGHTS).read_bytes()
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, "config.json"])
+def test_a_file_with_another_sum_is_refused_and_fetched_anew(hub: Hub, model: Path, name: str) -> None:
+    hub.wrong.add(name)
+    with pytest.raises(ModelImportError, match=f"owner/name/{name} was damaged on its way: its sum is [0-9a-f]+, and"):
+        fetch("owner/name", None)
+    hub.wrong.clear()
+    hub.fetched.clear()
+    directory, _ = fetch("owner/name", None)
+    assert hub.fetched == [name]
+    assert (directory / name).read_bytes() == (model / name).read_bytes()
 
 
 def test_a_hub_that_cannot_be_reached_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

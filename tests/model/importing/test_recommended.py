@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from babel import Locale
 from safetensors.torch import save_file
 
 from model.importing.families import FAMILIES
-from model.importing.recommended import DATA, Recommended, recommended
+from model.importing.recommended import DATA, SIZES, Recommended, best_model, recommended, recommended_scores
 
 ROOT = Path(__file__).parents[3]
 MODELS = [model for group in recommended() for model in group.models]
@@ -34,6 +35,38 @@ def test_each_score_has_a_publisher(model: Recommended) -> None:
 
 def test_no_model_is_listed_twice() -> None:
     assert len({model.bring for model in MODELS}) == len(MODELS)
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model.directions], ids=lambda model: model.bring)
+def test_directions_are_those_that_people_read(model: Recommended) -> None:
+    sides = [
+        dict.fromkeys(codes) for codes in zip(*(direction.split("-") for direction in model.directions), strict=True)
+    ]
+    named = (", ".join(Locale("en").languages[code] for code in codes) for codes in sides)
+    assert model.does == " to ".join(named)
+
+
+def test_the_model_of_a_direction_is_the_best_that_fits() -> None:
+    """Of models in the same direction the list has the better one first, by its score."""
+    in_direction: dict[str, list[Recommended]] = {}
+    for model in MODELS:
+        for direction in model.directions:
+            in_direction.setdefault(direction, []).append(model)
+    for direction, models in in_direction.items():
+        scores = [float(model.score) for model in models] if len(models) > 1 else []
+        assert scores == sorted(scores, reverse=True)
+        for size, most in SIZES.items():
+            fitting = [model for model in models if model.parameters <= most]
+            best = best_model(*direction.split("-"), size)
+            assert fitting[:1] == [best] or (not fitting and best and best.bring.endswith(f"/opus-mt-{direction}"))
+
+
+def test_scores_are_told_by_test_set_and_target() -> None:
+    assert recommended_scores("Helsinki-NLP/opus-mt-tc-big-en-fr") == {"FLORES": {"bleu": 52.2}}
+    assert recommended_scores("staka/fugumt-en-ja") == {"Tatoeba": {"bleu": 32.7}}
+    two_targets = {"FLORES ru": {"bleu": 32.7}, "FLORES uk": {"bleu": 32.1}}
+    assert recommended_scores("Helsinki-NLP/opus-mt-tc-big-en-zle") == two_targets
+    assert recommended_scores("somebody/else") == recommended_scores("BAAI/bge-m3") == {}
 
 
 def test_every_publisher_is_named_by_a_score() -> None:

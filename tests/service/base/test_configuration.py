@@ -153,6 +153,13 @@ def test_an_argument_sets_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ == {"ATTEND_PORT": "9000", "ATTEND_ARTIFACTS": "models", "ATTEND_MAX_TEXTS": "3"}
 
 
+def test_models_to_fetch_are_arguments_of_another_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    assert take_arguments(["models", "--languages", "en,fr", "--size=small"]) == ["--languages=en,fr", "--size=small"]
+    assert os.environ == {"ATTEND_ARTIFACTS": "models"}
+    assert take_arguments(["models"]) == []
+
+
 def test_the_folder_has_an_option_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {})
     take_arguments(["--artifacts", "models"])
