@@ -298,6 +298,11 @@ class TranslationOptions(Input):
     memory_threshold: float = Field(
         default=75, ge=0, le=100, description="Least similarity of a stored translation that is listed in `matches`."
     )
+    confidence: bool = Field(
+        default=False,
+        description="Return how sure the model is of each translation, and of each word of it. A document lists its "
+        "least sure passages.",
+    )
     case_sensitive: bool = Field(
         default=False,
         description="Whether all terms of glossaries are found only as they are written: in these letters, not "
