@@ -34,6 +34,8 @@ class Job:
     finished_at: float | None
     error: str | None
     """Why the translation failed, in one sentence."""
+    least_sure: str | None
+    """The passages with the least confidence, as JSON, if that was requested and is known."""
     read_at: float
     """When this was read, by the clock of the other times. The clock of this machine may differ."""
 

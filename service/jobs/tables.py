@@ -21,6 +21,7 @@ JOBS = sa.Table(
     sa.Column("begun_at", sa.Double),
     sa.Column("finished_at", sa.Double),
     sa.Column("error", Text),
+    sa.Column("least_sure", Text),
     sa.Column("key_digest", sa.LargeBinary, nullable=False),
     sa.Column("owner", sa.Text),
     sa.Column("seen_at", sa.Double),
