@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,8 +37,7 @@ from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, text_embeddings
 from model.evaluation.card import KINDS, model_card
 from model.evaluation.cases import CaseResult, SuiteError, answers_of, pass_counts, pass_rates, run_suite, suite_for
-from model.evaluation.confidence import ROWS as CONFIDENCE_ROWS
-from model.evaluation.confidence import measure_confidence
+from model.evaluation.confidence import greedy, measure_confidence, served
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
@@ -181,7 +181,7 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     if case_results:
         console.print(_pass_table(case_results))
         scores["cases"] = pass_rates(case_results)
-    _write_evaluation(checkpoint, scores, _measured_confidence(loaded, recipe, data, CONFIDENCE_ROWS))
+    _write_evaluation(checkpoint, scores, _measured_confidence(loaded, recipe, data))
     _write_card(checkpoint, replace(loaded, evaluation=scores), recipe, case_results)
 
 
@@ -189,12 +189,18 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
 def confidence(
     checkpoint: CheckpointDir,
     data: DataDir = None,
-    rows: Annotated[int, typer.Option(min=100, help="Sentences to translate, of all test sets.")] = CONFIDENCE_ROWS,
+    url: Annotated[
+        str | None, typer.Option(help="Address of a service that has the model, whose translations are calibrated.")
+    ] = None,
 ) -> None:
     """Calibrate the confidence of a translator on its test sets, as `evaluate` does; write it into evaluation.json, and
-    into the manifest if this is an artifact."""
+    into the manifest if this is an artifact.
+
+    A service searches with a beam, which makes scores higher than those of `evaluate`, which searches greedily. So
+    calibrate an artifact that is served by --url.
+    """
     loaded = load_checkpoint(checkpoint)
-    measured = _measured_confidence(loaded, load_recipe(checkpoint), data, rows)
+    measured = _measured_confidence(loaded, load_recipe(checkpoint), data, url)
     if measured is None:
         raise DataError(f"{checkpoint} does not translate, or its recipe has no `data.test`: nothing can be calibrated")
     _write_evaluation(checkpoint, loaded.evaluation, measured)
@@ -358,11 +364,14 @@ def embed(
         print(json.dumps(line, ensure_ascii=False))
 
 
-def _measured_confidence(checkpoint: Checkpoint, recipe: Recipe, data: Path | None, rows: int) -> Confidence | None:
+def _measured_confidence(
+    checkpoint: Checkpoint, recipe: Recipe, data: Path | None, url: str | None = None
+) -> Confidence | None:
     """Return the confidence of a translator with test sets, and show it."""
     if not isinstance(checkpoint.model, TranslationModel) or not recipe.data.test:
         return None
-    measured = measure_confidence(checkpoint, recipe.data.test, data, rows)
+    translations_of = partial(greedy, checkpoint) if url is None else partial(served, url.rstrip("/"), checkpoint)
+    measured = measure_confidence(translations_of, recipe.data.test, data)
     table = Table("score", "confidence")
     for score, value in measured.points:
         table.add_row(f"{score:.2f}", f"{value:.2f}")

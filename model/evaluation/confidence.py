@@ -4,8 +4,10 @@ The statistic is the mean log-probability of a sentence's tokens, end of sequenc
 probability of it (Zadrozny and Elkan 2002, "Transforming Classifier Scores into Accurate Multiclass Probabilities").
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from manifest.schema import MAX_CONFIDENCE_POINTS, Confidence
 from model.checkpoint import Checkpoint
-from model.data import Row, load_rows
+from model.data import DataError, Row, load_rows
 from model.evaluation.reliability import calibration_error
 from model.evaluation.scoring import sample_rows, translate
 from model.recipe import DataSource
@@ -24,29 +26,57 @@ ROWS = 1200
 """Sentences that are translated, as many of each test set as possible."""
 N_BINS = 10
 """Bins of the calibration error."""
+SERVED_TEXTS = 25
+"""Sentences of one request."""
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
+TranslationsOf = Callable[[Sequence[str]], list[tuple[str, float]]]
+"""Translates sentences: the text and the score of each translation."""
 _Pool = tuple[float, float, int]
 """The sum of scores and of good sentences, and the number of sentences."""
 
 
 def measure_confidence(
-    checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Path | None, n_rows: int = ROWS
+    translations_of: TranslationsOf, sources: Sequence[DataSource], data_dir: Path | None, n_rows: int = ROWS
 ) -> Confidence:
     """Calibrate a translator on test sets, each of which counts the same. Raises DataError: a corpus is missing, empty
-    or malformed. Raises CheckpointError: the checkpoint does not translate."""
+    or malformed."""
     rows = [row for source in sources for row in sample_rows(load_rows(source, data_dir), n_rows // len(sources))]
-    return calibrated(*judged(checkpoint, rows))
+    return calibrated(*judged(translations_of, rows))
 
 
-def judged(checkpoint: Checkpoint, rows: Sequence[Row]) -> tuple[Floats, Booleans]:
+def judged(translations_of: TranslationsOf, rows: Sequence[Row]) -> tuple[Floats, Booleans]:
     """Translate sentences, and return the score of each translation (N), and whether it is good (N)."""
-    translations = translate(checkpoint, [row.left for row in rows])
+    translations = translations_of([row.left for row in rows])
     chrf = CHRF()
     pairs = zip(translations, rows, strict=True)
     is_good = [chrf.sentence_score(text, [row.right]).score >= GOOD_CHRF for (text, _), row in pairs]
-    return np.array([hypothesis.score for _, hypothesis in translations]), np.array(is_good)
+    return np.array([score for _, score in translations]), np.array(is_good)
+
+
+def greedy(checkpoint: Checkpoint, texts: Sequence[str]) -> list[tuple[str, float]]:
+    """Translate sentences by a checkpoint, without a beam: their texts and scores."""
+    return [(text, hypothesis.score) for text, hypothesis in translate(checkpoint, texts)]
+
+
+def served(url: str, checkpoint: Checkpoint, texts: Sequence[str]) -> list[tuple[str, float]]:
+    """Translate sentences by a running service that has the model, as it searches by default: their texts and scores.
+    Raises DataError: the service does not answer."""
+    model = checkpoint.config.model
+    asked = {"model": checkpoint.config.name, "split_sentences": False}
+    asked |= {side: str(getattr(model, side)) for side in ("source", "target")}
+    translations: list[tuple[str, float]] = []
+    for start in range(0, len(texts), SERVED_TEXTS):
+        body = json.dumps(asked | {"text": texts[start : start + SERVED_TEXTS]}).encode()
+        request = Request(f"{url}/translate", body, {"Content-Type": "application/json"})
+        try:
+            with urlopen(request) as answer:
+                content = json.load(answer)
+        except OSError as error:
+            raise DataError(f"{url} does not translate with {checkpoint.config.name}: {error}") from error
+        translations += [(one["text"], one["score"]) for one in content["translations"]]
+    return translations
 
 
 def calibrated(scores: Floats, is_good: Booleans) -> Confidence:

@@ -1,7 +1,10 @@
+import io
 import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
+from urllib.request import Request
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from manifest.file import read_manifest
 from manifest.schema import MAX_CONFIDENCE_POINTS, Confidence
 from model.__main__ import app
 from model.checkpoint import CONFIDENCE, EVALUATION, load_checkpoint
-from model.evaluation.confidence import calibrated, isotonic_points
+from model.evaluation.confidence import calibrated, isotonic_points, served
 from model.evaluation.reliability import calibration_error
 from model.evaluation.scoring import translate
 from model.evaluation.sentences import sentences_for
@@ -85,6 +88,24 @@ def test_a_finished_artifact_gets_its_confidence_without_an_export(tmp_path: Pat
     assert manifest.model_copy(update={"confidence": None}) == read_manifest(SHIPPED).model_copy(
         update={"confidence": None}
     )
+
+
+def test_a_service_is_asked_for_its_own_translations_and_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def answer(request: Request) -> io.BytesIO:
+        assert isinstance(request.data, bytes)
+        asked.append(json.loads(request.data))
+        translations = [{"text": text.upper(), "score": -0.01 * len(text)} for text in asked[-1]["text"]]
+        return io.BytesIO(json.dumps({"translations": translations}).encode())
+
+    monkeypatch.setattr("model.evaluation.confidence.urlopen", answer)
+    texts = ["a" * n for n in range(1, 40)]
+    checkpoint = load_checkpoint(SHIPPED)
+    assert served("http://attend", checkpoint, texts) == [(text.upper(), -0.01 * len(text)) for text in texts]
+    assert [text for body in asked for text in body["text"]] == texts
+    wanted = {"model": "translate-en-fr", "source": "en", "target": "fr", "split_sentences": False}
+    assert all({name: value for name, value in body.items() if name != "text"} == wanted for body in asked)
 
 
 @pytest.mark.slow

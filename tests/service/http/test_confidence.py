@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 MAP = Confidence(points=((-1.2, 0.1), (-0.9, 0.5), (-0.3, 0.9)), error=2.0, sentences=100)
 SENTENCES = ["the red dog runs.", "a cat sees the horse.", "the dog sees.", "the man rides a horse on the beach."]
 MARKED = {
-    "html": "<p>the <b>red dog</b> runs &amp; sees. <img alt='a dog'> a <code>x &lt; 1</code> cat</p><p title='a cat'>x man</p>",
+    "html": "<p>the <b>red dog</b> runs &amp; sees. <img alt='a'> a <code>x &lt; 1</code> cat</p><p title='a'>man",
     "xml": "<doc><p>the <x>red dog</x> runs &amp; sees.</p><q/><p>a cat</p></doc>",
     "markdown": "# the **red dog**\n\n- a *cat* sees [the man](http://a.b) `x` runs.\n",
 }
