@@ -69,6 +69,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
         shortlist=_shortlist(translator) if translator else None,
         evaluation=checkpoint.evaluation,
+        confidence=checkpoint.confidence,
         files={name: sum_of_file(directory / name) for name in sorted([WEIGHTS, TOKENIZER, *vocabulary, *graphs])},
         graphs={name: tensors_by_type(graphs[name]) for name in sorted(graphs)},
     )

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from manifest.layout import MANIFEST
 from manifest.schema import FORMAT_VERSION, Manifest
 
-ONLY_SOME = ("decoder_self", "pairs", "prompts", "nearness", "shortlist")
+ONLY_SOME = ("decoder_self", "pairs", "prompts", "nearness", "shortlist", "confidence")
 """Fields that only some models need: they are written only if they differ from their default."""
 
 

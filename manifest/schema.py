@@ -1,6 +1,7 @@
 """manifest.json of an artifact: what a model is, what it needs, and which files it has."""
 
 import math
+from bisect import bisect_right
 from pathlib import PureWindowsPath
 from typing import Annotated, Literal, get_args
 
@@ -16,6 +17,8 @@ SMALL_PARAMETERS = 50_000_000
 """A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
 MAX_BEAM_SIZE = 8
 """The widest beam that is served."""
+MAX_CONFIDENCE_POINTS = 20
+"""The most points of the map from a translation's score to its confidence."""
 AttentionKind = Literal["cross", "encoder", "decoder"]
 
 Precision = Literal["fp32", "int8", "fp16"]
@@ -157,6 +160,32 @@ class ModelOrigin(Section):
     """When it was imported (ISO 8601, UTC); None where that was not recorded."""
 
 
+class Confidence(Section):
+    """How probable a good translation is, by the mean log-probability of a sentence's tokens. Good is a chrF of 60 or
+    more; model/evaluation/confidence.py measures it on test sets."""
+
+    points: tuple[tuple[float, float], ...] = Field(min_length=1, max_length=MAX_CONFIDENCE_POINTS)
+    """Scores, and the confidence at each. Both rise; between two points the confidence is linear."""
+    error: float
+    """Expected calibration error in percent, of sentences that the map was not fitted to."""
+    sentences: Count
+    """Number of sentences that were translated."""
+
+    def of(self, score: float) -> float:
+        """Return the confidence of a sentence with this score, from 0 to 1."""
+        after = bisect_right(self.points, score, key=lambda point: point[0])
+        (x0, y0), (x1, y1) = self.points[max(0, after - 1)], self.points[min(after, len(self.points) - 1)]
+        return y0 if x0 == x1 or score <= x0 else y0 + (y1 - y0) * (score - x0) / (x1 - x0)
+
+    @model_validator(mode="after")
+    def _rises(self) -> "Confidence":
+        values = [value for _, value in self.points]
+        scores = [score for score, _ in self.points]
+        if scores != sorted(set(scores)) or values != sorted(values) or not 0 <= values[0] <= values[-1] <= 1:
+            raise ValueError("`points` must have rising scores, and confidences from 0 to 1 that never fall")
+        return self
+
+
 class ShortlistSettings(Section):
     """Which target tokens a translation may have: those in the lists of its source's tokens, which are tensors of the
     weights, and the first ones."""
@@ -206,6 +235,8 @@ class Manifest(Section):
     shortlist: ShortlistSettings | None = None
     """None if a translation may have all tokens of its language."""
     evaluation: dict[str, dict[str, float]]
+    confidence: Confidence | None = None
+    """None if a translator's confidence was not measured."""
     files: dict[str, FileSum]
     """All files that are read; others in the directory are ignored."""
     graphs: dict[str, dict[Dtype, tuple[str, ...]]]

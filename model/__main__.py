@@ -1,11 +1,12 @@
-"""`python -m model COMMAND`: import, list, train, evaluate, card, cases, sentences, faithfulness, align, translate,
-classify, generate, embed."""
+"""`python -m model COMMAND`: import, list, train, evaluate, confidence, card, cases, sentences, faithfulness, align,
+translate, classify, generate, embed."""
 
 import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,9 +15,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from manifest.file import read_manifest, write_manifest
+from manifest.layout import MANIFEST
+from manifest.schema import Confidence
 from model.alignment.heads import CORPUS_ROWS, compare_heads
 from model.alignment.word_aligner import AlignmentError
-from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
+from model.checkpoint import (
+    ALIGNMENT,
+    CARD,
+    CONFIDENCE,
+    EVALUATION,
+    Checkpoint,
+    CheckpointError,
+    load_checkpoint,
+    load_training,
+)
 from model.config import ConfigError, EmbedderConfig
 from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
@@ -24,6 +37,7 @@ from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, text_embeddings
 from model.evaluation.card import KINDS, model_card
 from model.evaluation.cases import CaseResult, SuiteError, answers_of, pass_counts, pass_rates, run_suite, suite_for
+from model.evaluation.confidence import greedy, measure_confidence, served
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
@@ -33,6 +47,7 @@ from model.evaluation.sentences import sentences_for
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.inventory import CHECKPOINT, Listed, default_directories, inventory
+from model.networks.translator import TranslationModel
 from model.pooling import normalized
 from model.progress import progress_shown
 from model.recipe import Recipe, load_experiment, load_recipe
@@ -166,8 +181,31 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     if case_results:
         console.print(_pass_table(case_results))
         scores["cases"] = pass_rates(case_results)
-    (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    _write_evaluation(checkpoint, scores, _measured_confidence(loaded, recipe, data))
     _write_card(checkpoint, replace(loaded, evaluation=scores), recipe, case_results)
+
+
+@app.command()
+def confidence(
+    checkpoint: CheckpointDir,
+    data: DataDir = None,
+    url: Annotated[
+        str | None, typer.Option(help="Address of a service that has the model, whose translations are calibrated.")
+    ] = None,
+) -> None:
+    """Calibrate the confidence of a translator on its test sets, as `evaluate` does; write it into evaluation.json, and
+    into the manifest if this is an artifact.
+
+    A service searches with a beam, which makes scores higher than those of `evaluate`, which searches greedily. So
+    calibrate an artifact that is served by --url.
+    """
+    loaded = load_checkpoint(checkpoint)
+    measured = _measured_confidence(loaded, load_recipe(checkpoint), data, url)
+    if measured is None:
+        raise DataError(f"{checkpoint} does not translate, or its recipe has no `data.test`: nothing can be calibrated")
+    _write_evaluation(checkpoint, loaded.evaluation, measured)
+    if (checkpoint / MANIFEST).is_file():
+        write_manifest(read_manifest(checkpoint).model_copy(update={"confidence": measured}), checkpoint)
 
 
 @app.command()
@@ -324,6 +362,29 @@ def embed(
         line: dict[str, object] = {"text": text} if of == "encoder" else {"text": text, "translation": result.text}
         line |= {"tokens": result.tokens, "embeddings": numbers} if pooling == "none" else {"embedding": numbers}
         print(json.dumps(line, ensure_ascii=False))
+
+
+def _measured_confidence(
+    checkpoint: Checkpoint, recipe: Recipe, data: Path | None, url: str | None = None
+) -> Confidence | None:
+    """Return the confidence of a translator with test sets, and show it."""
+    if not isinstance(checkpoint.model, TranslationModel) or not recipe.data.test:
+        return None
+    translations_of = partial(greedy, checkpoint) if url is None else partial(served, url.rstrip("/"), checkpoint)
+    measured = measure_confidence(translations_of, recipe.data.test, data)
+    table = Table("score", "confidence")
+    for score, value in measured.points:
+        table.add_row(f"{score:.2f}", f"{value:.2f}")
+    console.print(table)
+    console.print(f"confidence: calibration error {measured.error:.1f} % over {measured.sentences} sentences")
+    return measured
+
+
+def _write_evaluation(
+    directory: Path, scores: dict[str, dict[str, float]], confidence: Confidence | None = None
+) -> None:
+    content = scores | ({CONFIDENCE: confidence.model_dump()} if confidence is not None else {})
+    (directory / EVALUATION).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _write_card(directory: Path, checkpoint: Checkpoint, recipe: Recipe, cases: list[CaseResult]) -> None:

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from manifest.layout import MANIFEST, TOKENIZER, VOCABULARY, WEIGHTS
-from manifest.schema import AlignmentChoice, Language
+from manifest.schema import AlignmentChoice, Confidence, Language
 from manifest.sums import FileSum, sum_of_file
 from manifest.vocabulary import Vocabulary
 from model.config import (
@@ -54,6 +54,8 @@ FREE_SETTINGS = {"vocab_size", "special_tokens", "max_positions", "dropout", "at
 """Settings in which a model may differ from the checkpoint that it starts with."""
 REQUIRED_FILES = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
+CONFIDENCE = "confidence"
+"""Key of evaluation.json, beside the test sets, of a translator's confidence."""
 
 
 class CheckpointError(ValueError):
@@ -74,6 +76,8 @@ class Checkpoint:
     """Tensors as they are stored: int8 weights, where the network has their float values."""
     vocabulary: Vocabulary | None = None
     """Ids of pieces, if the model numbers them otherwise than the tokenizer."""
+    confidence: Confidence | None = None
+    """None if a translator's confidence was not measured."""
 
     def pairs_of(self, texts: Sequence[str]) -> list[tuple[str, str]]:
         """Return each text with the next one, if the model reads pairs of texts; else nothing."""
@@ -175,10 +179,11 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
     evaluation: dict[str, Any] = _read_if_there(directory / EVALUATION, lambda path: json.loads(path.read_text())) or {}
+    confidence = _confidence(directory / EVALUATION, evaluation.pop(CONFIDENCE, None))
     unk = config.model.special_tokens.unk
     vocabulary = _read_if_there(directory / VOCABULARY, lambda path: Vocabulary.parse(path.read_bytes(), unk))
     tokenizer = _read_if_there(directory / TOKENIZER, load_tokenizer)
-    return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
+    return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary, confidence)
 
 
 def _read_if_there(path: Path, read: Callable[[Path], Any]) -> Any:
@@ -189,6 +194,14 @@ def _read_if_there(path: Path, read: Callable[[Path], Any]) -> Any:
         return read(path)
     except Exception as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
+
+
+def _confidence(path: Path, content: Any) -> Confidence | None:
+    """Raises CheckpointError: the file has something else in its place."""
+    try:
+        return None if content is None else Confidence.model_validate(content)
+    except ValidationError as error:
+        raise CheckpointError(f"{path}: `{CONFIDENCE}` is damaged: {error}") from error
 
 
 def initialize_from(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:

@@ -149,7 +149,8 @@ async def _translated(options: argparse.Namespace, settings: Settings) -> _Trans
                 settings = settings.model_copy(update={"models": _names(plan)})
                 show = _Progress(sum(map(len, set(read.texts))))
                 async with _models(settings, glossaries, Memories(database)) as models:
-                    translations = await DocumentTranslator(models, settings).texts(read, request, math.inf, show)
+                    translator = DocumentTranslator(models, settings)
+                    translations = (await translator.texts(read, request, math.inf, show)).texts
             translation = await reader.write(read.kind, data, translations, reading)
         finally:
             await reader.stop()

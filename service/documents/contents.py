@@ -1,8 +1,9 @@
 """Reading and rewriting of documents: the interface of every kind of file."""
 
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from service.schemas.requests import Format
 from service.text.language_marks import MarkedLanguages
@@ -19,6 +20,8 @@ class ReadOptions:
         target: the language of the translation, as the request names it; None: not known yet.
         only_missing: leave out texts with a translation in the file. Only kinds that hold both obey it.
         columns: the columns of a table to translate; kinds without columns ignore it.
+        fuzzy_below: the confidence below which a translation is marked as unsure; None: every translation is.
+        unsure: the texts whose translations have less confidence.
     """
 
     max_bytes: int = sys.maxsize
@@ -26,6 +29,16 @@ class ReadOptions:
     target: str | None = None
     only_missing: bool = False
     columns: Sequence[str] = ()
+    fuzzy_below: float | None = None
+    unsure: Sequence[str] = ()
+
+    def is_unsure(self, texts: Iterable[str]) -> bool:
+        """Return whether the translation of one of these texts is to be marked as unsure."""
+        return self.fuzzy_below is None or not self._unsure.isdisjoint(texts)
+
+    @cached_property
+    def _unsure(self) -> frozenset[str]:
+        return frozenset(self.unsure)
 
     @property
     def languages(self) -> MarkedLanguages | None:

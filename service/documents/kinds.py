@@ -68,7 +68,7 @@ class FileKind:
         return write(self.rewrite(data, options), translations)
 
 
-MISSING, COLUMNS = frozenset({"only_missing"}), frozenset({"columns"})
+MISSING, COLUMNS, STATES = frozenset({"only_missing"}), frozenset({"columns"}), frozenset({"fuzzy_below"})
 OFFICE = "application/vnd.openxmlformats-officedocument"
 KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.rewrite),
@@ -83,11 +83,11 @@ KINDS = (
     FileKind((".csv",), "text/csv", table.rewrite_csv, options=MISSING | COLUMNS),
     FileKind((".tsv",), "text/tab-separated-values", table.rewrite_tsv, options=MISSING | COLUMNS),
     FileKind((".jsonl", ".ndjson"), "application/jsonl", json_lines.rewrite, options=MISSING),
-    FileKind((".po", ".pot"), "text/x-gettext-translation", po.rewrite, written_as=".po", options=MISSING),
-    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.rewrite, options=MISSING),
+    FileKind((".po", ".pot"), "text/x-gettext-translation", po.rewrite, written_as=".po", options=MISSING | STATES),
+    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.rewrite, options=MISSING | STATES),
     FileKind((".json",), "application/json", json_messages.rewrite),
     FileKind((".arb",), "application/json", json_messages.rewrite_arb),
-    FileKind((".xcstrings",), "application/json", string_catalog.rewrite, options=MISSING),
+    FileKind((".xcstrings",), "application/json", string_catalog.rewrite, options=MISSING | STATES),
     FileKind((".yaml", ".yml"), "application/yaml", yaml_messages.rewrite),
     FileKind((".properties",), "text/x-java-properties", properties.rewrite),
     FileKind((".strings",), "text/plain", apple_strings.rewrite),

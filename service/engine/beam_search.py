@@ -123,6 +123,7 @@ class Beam:
         self._search = sequence.output
         self._n_source = len(sequence.source_ids)
         self._rank_to_beat = -math.inf
+        self._records_scores = self._search.scored or bool(self._search.once_tokens)
         self.width = self._search.beam_size
         self.length = 0
         self.live: list[LiveHypothesis] = [(0.0, NO_ROW, (bos, None))]
@@ -173,7 +174,7 @@ class Beam:
                     continue
                 n_going_on += token != eos
             longer = token, target
-            if self._search.once_tokens:
+            if self._records_scores:
                 self._watch(longer, token_ids[row][:k], log_probs[row], log_probs[row][i % k])
             if token == eos or at_limit or (check_repetition and is_runaway(tokens_of(longer), self._n_source)):
                 self._end(longer, totals[i], eos)
@@ -204,7 +205,7 @@ class Beam:
         token_ids = tokens_of(target)
         reason = reason_of(token_ids, eos, self._search.max_target_tokens)
         token_scores: list[TokenScores] | tuple[()] = ()
-        if self._search.once_tokens:
+        if self._records_scores:
             of_prefix = prefix_scores(self._search.once_tokens)
             token_scores = [self._scores.get(id(node), of_prefix) for node in nodes_of(target)]
         self._search.finished.append(Hypothesis(token_ids, log_prob, reason, token_scores))

@@ -60,7 +60,7 @@ class _Continuations:
     kept: Booleans
     """Whether each continuation is within the beam."""
     token_scores: dict[int, list[ScoreHistory]]
-    """The scores of each continuation, by place, for sequences that have `once_tokens`."""
+    """The scores of each continuation, by place, for sequences whose scores are recorded."""
 
     def narrowed(self, every: IntArray, W: int) -> "_Continuations":  # noqa: N803
         """Return W continuations of each beam, among them all that are kept."""
@@ -133,7 +133,7 @@ class FixedBeamSearch:
         self._penalties, self._thresholds, self._ranks_to_beat = (np.zeros(n_places) for _ in range(3))
         self._has_fixed_width, self._has_rank_to_beat = np.zeros((2, n_places), np.bool_)
         self._watched: dict[int, list[ScoreHistory]] = {}
-        """The scores of each of the live hypotheses, by place, for sequences that have `once_tokens`."""
+        """The scores of each of the live hypotheses, by place, for sequences whose scores are recorded."""
         self._launched: _Launched | None = None
         """The step that was launched and whose results have not been used."""
         self._is_warm = False
@@ -216,7 +216,7 @@ class FixedBeamSearch:
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
         self._ranks_to_beat[place], self._has_rank_to_beat[place] = -np.inf, search.stop != "empty"
         self._has_fixed_width[place] = search.has_fixed_width
-        if search.once_tokens:
+        if search.scored or search.once_tokens:
             self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix] * MAX_BEAM_SIZE
         self.places.enter(sequence, place)
 
@@ -345,7 +345,8 @@ class FixedBeamSearch:
         rows = self._rows_of_children(P, parents)
         moved = rows != parents
         if moved.any():
-            sources, targets, longest = parents[moved], rows[moved], int(at.max())
+            sources, targets = parents[moved], rows[moved]
+            longest = int(np.maximum(at, self._n_prefix[places]).max())  # what is still to come of a prefix moves too
             self._decoder.copy(sources, targets)
             self._targets[targets, :longest] = self._targets[sources, :longest]
         self._targets[rows, at - 1] = tokens

@@ -24,7 +24,7 @@ from service.engine.search import (
 
 K = 2
 """Number of candidates of each row: the second replaces end of sequence at the beginning of a target. There are more if
-a running sequence has `once_tokens`."""
+a running sequence's scores are recorded."""
 STEPS_TOGETHER = 2
 """Number of steps that are launched together, where each is fed the most probable token of the step before. The host
 takes about as long for a launch as the device for a step. With 4 a single sentence is 3% faster, and 64 or 256 are 3 to
@@ -56,7 +56,7 @@ class FixedGreedySearch:
         self._fed: IntArray | None = None
         """The places that were in use when the current step was launched; None if its results have been used."""
         self._watched: dict[int, list[TokenScores]] = {}
-        """The token scores, by place, of the sequences that have `once_tokens`."""
+        """The token scores, by place, of the sequences whose scores are recorded."""
         self._has_changed = np.zeros(places, np.bool_)
         """Whether the sequence has left the place since the launch, perhaps for another one."""
         self._is_warm = False
@@ -90,7 +90,7 @@ class FixedGreedySearch:
             self._limits[place], self._n_prefix[place] = search.max_target_tokens, len(prefix)
             self._n_source[place], self._log_probs[place] = len(sequence.source_ids), 0.0
             self._tokens[place], self._positions[place] = self._bos, 0
-            if search.once_tokens:
+            if search.scored or search.once_tokens:
                 self._watched[place] = [prefix_scores(search.once_tokens)] * len(prefix)
             self.places.enter(sequence, place)
 
@@ -176,7 +176,7 @@ class FixedGreedySearch:
         return tokens[None], np.where(chooses, log_probs[choice], np.float32(0))[None]
 
     def _choose(self, place: int, candidates: list[int], log_probs: list[float], is_first: bool) -> int:
-        """Return the index of the best candidate that may be written, if the sequence has `once_tokens`."""
+        """Return the index of the best candidate that may be written, if the sequence's scores are recorded."""
         once, position = self.places.sequence(place).output.once_tokens, int(self._positions[place])
         written = self._targets[place, :position].tolist()
         choice, token_scores = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)

@@ -64,7 +64,7 @@ class GreedySearch:
         self._first: Ints = []
         """Rows whose first token comes next."""
         self._guided: list[tuple[int, Sequence[Search]]] = []
-        """Rows whose token may not be the most probable one: of sequences with a prefix or with `once_tokens`."""
+        """Rows whose token may not be the most probable one: of sequences with a prefix or with recorded scores."""
         self._length = 0
         """The largest position and one more."""
         self._steps_to_check = 0
@@ -130,7 +130,7 @@ class GreedySearch:
         self._guided, self._first, checks = [], [], []
         for row, (sequence, state, length) in enumerate(zip(running, states, lengths, strict=True)):
             search = sequence.output
-            if search.prefix or search.once_tokens:
+            if search.prefix or search.scored or search.once_tokens:
                 self._guided.append((row, sequence))
             elif length == 0:
                 self._first.append(row)
@@ -154,20 +154,20 @@ class GreedySearch:
             if not is_checked or not is_runaway(token_ids, len(sequence.source_ids)):
                 return
         once, prefix = search.once_tokens, search.prefix
-        scores = [prefix_scores(once)] * len(prefix) + state.token_scores if once else ()
+        scores = [prefix_scores(once)] * len(prefix) + state.token_scores if once or search.scored else ()
         log_prob = float(self._log_probs[row])
         search.finished.append(Hypothesis(token_ids, log_prob, reason_of(token_ids, self._eos, limit), scores))
         sequence.finished = True
 
 
 def _guide(sequence: Sequence[Search], candidates: Ints, log_probs: list[float], eos: int) -> tuple[int, float]:
-    """Return the next token of a sequence with a prefix or with `once_tokens`, and its log-probability."""
+    """Return the next token of a sequence with a prefix, or whose scores are recorded, and its log-probability."""
     search, state = sequence.output, sequence.state
     position = len(state.token_ids)
     if position < len(search.prefix):
         return search.prefix[position], 0.0
     never = eos if position == len(search.prefix) else None
-    if not search.once_tokens:
+    if not search.scored and not search.once_tokens:
         choice = int(candidates[0] == never)
     else:
         n = n_candidates(search)  # other sequences may need more

@@ -38,7 +38,8 @@ class TokenScores(NamedTuple):
 @dataclass(frozen=True)
 class Hypothesis:
     """A target that has ended. `token_ids` has end of sequence if that was produced, `log_prob` is the sum of the
-    tokens' log-probabilities, and `token_scores` has the scores of each token if the search has `once_tokens`."""
+    tokens' log-probabilities, and `token_scores` has the scores of each token if the search is `scored` or has
+    `once_tokens`."""
 
     token_ids: list[int]
     log_prob: float
@@ -68,11 +69,14 @@ class Search:
     once_tokens: tuple[int, ...] = ()
     """Tokens that a hypothesis writes at most once each, and whose probabilities are recorded."""
     finished: list[Hypothesis] = field(default_factory=list)
+    scored: bool = False
+    """Whether the probability of each token is recorded, also without `once_tokens`."""
 
     def __reduce__(self) -> tuple[type["Search"], tuple[object, ...]]:
         """Send another process the best hypotheses only, and values without the names of their fields."""
         settings = self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold
-        return Search, (*settings, self.stop, self.prefix, self.once_tokens, self.best())
+        scored = (True,) if self.scored else ()
+        return Search, (*settings, self.stop, self.prefix, self.once_tokens, self.best(), *scored)
 
     def best(self) -> list[Hypothesis]:
         """Return the n_best hypotheses, best first."""

@@ -217,6 +217,14 @@ class Models:
             await self._recall(request, plan.source, plan.target, context)
         return plan.source, plan.target
 
+    def refuse_uncalibrated(self, request: TranslateRequest, source: str, target: str) -> None:
+        """Raises UnsupportedOption: a model that translates between these languages has no calibrated confidence."""
+        plan = self.catalog.directions(request.model).plan(source, target, request.pivot)
+        for translator, _ in plan.route if plan is not None else ():
+            if translator.manifest.confidence is None:
+                name = translator.manifest.name
+                raise UnsupportedOption(f"`fuzzy_below` needs a model with a calibrated confidence; {name} has none")
+
     @contextmanager
     def _in_use(self, request: AnyRequest, context: Context) -> Iterator[tuple[Catalog, Context]]:
         """Keep the models in use for a request that is within its limits, and give it its deadline.

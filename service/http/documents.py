@@ -80,6 +80,14 @@ class DocumentForm(_InBackground, DocumentOptions, FileForm):
             raise InvalidFields([((name,), f"must be JSON, not {sent[:40]}")]) from None
 
 
+class UnsurePassage(BaseModel):
+    """A passage of a document, and its translation; of long ones the beginning."""
+
+    text: str
+    translation: str
+    confidence: float = Field(description="As in /translate.")
+
+
 class DocumentCard(BaseModel):
     id: str
     key: str | None = Field(default=None, description="Needed to ask for the document; only the first answer has it.")
@@ -92,6 +100,9 @@ class DocumentCard(BaseModel):
     seconds_remaining: float | None = Field(default=None, description="Estimate, while the document is translated.")
     error: str | None = Field(default=None, description="Why the translation failed, in one sentence.")
     code: str | None = Field(default=None, description="The code of this error.")
+    least_sure: list[UnsurePassage] | None = Field(
+        default=None, description="If `confidence` is requested: passages of a finished document, the least sure first."
+    )
     created_at: datetime
     expires_at: datetime | None = Field(default=None, description="When the document is deleted, once it is finished.")
 
@@ -205,6 +216,7 @@ def _card(job: Job, settings: Settings, key: str | None = None) -> DocumentCard:
         seconds_remaining=None if remaining_s is None else round(remaining_s, 1),
         error=job.error,
         code=job.code,
+        least_sure=json.loads(job.least_sure) if job.least_sure else None,
         created_at=datetime.fromtimestamp(job.created_at, UTC),
         expires_at=job.finished_at and datetime.fromtimestamp(job.finished_at + settings.documents_kept_s, UTC),
     )

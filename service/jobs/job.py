@@ -36,6 +36,8 @@ class Job:
     """Why the translation failed, in one sentence."""
     code: str | None
     """The code of that error (docs/errors.md)."""
+    least_sure: str | None
+    """The passages with the least confidence, as JSON, if that was requested and is known."""
     read_at: float
     """When this was read, by the clock of the other times. The clock of this machine may differ."""
 

@@ -243,9 +243,9 @@ class JobStore:
         with self._database.writing(alone=False) as connection:
             _queue(connection, _is_own(job_id, owner), tables.JOBS.c.n_claims - 1)
 
-    def finish(self, job_id: str, owner: str, result: bytes) -> None:
+    def finish(self, job_id: str, owner: str, result: bytes, least_sure: str | None = None) -> None:
         """Store the translation in place of the original, unless the job was deleted."""
-        done = {"status": "done", "finished_at": self._database.now, "owner": None}
+        done = {"status": "done", "finished_at": self._database.now, "owner": None, "least_sure": least_sure}
         with self._database.writing(alone=False) as connection:
             if _changed(connection, _is_own(job_id, owner), **done):
                 connection.execute(sa.update(tables.FILES).where(tables.FILES.c.job == job_id).values(data=result))

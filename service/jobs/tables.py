@@ -22,6 +22,7 @@ JOBS = sa.Table(
     sa.Column("finished_at", sa.Double),
     sa.Column("error", Text),
     sa.Column("code", sa.Text),
+    sa.Column("least_sure", Text),
     sa.Column("key_digest", sa.LargeBinary, nullable=False),
     sa.Column("owner", sa.Text),
     sa.Column("seen_at", sa.Double),

@@ -3,13 +3,26 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
+from operator import itemgetter
 
 from service.access.ownership import Requester
-from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
+from service.base.errors import (
+    Broken,
+    DeadlinePassed,
+    QueueFull,
+    Silent,
+    Starting,
+    TextTooLong,
+    UnsupportedOption,
+    WorkerEnded,
+)
 from service.base.settings import Settings
+from service.documents.kinds import KINDS_BY_NAME
 from service.documents.wrapping import visible_text
 from service.front.models import Models
 from service.jobs.reading import DocumentTexts
+from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
@@ -23,6 +36,8 @@ MAX_PAUSE_S = 5.0
 """Maximum time before a portion is tried again, since the work before it may be done much sooner than predicted."""
 SAMPLE_CHARACTERS = 5_000
 """Length of the beginning from which the language of a document is detected."""
+MAX_LEAST_SURE, MAX_SHOWN_CHARACTERS = 10, 300
+"""Number of passages of a document that are listed as its least sure ones, and what is shown of each."""
 OnProgress = Callable[[int], None]
 """Receives the number of characters translated so far."""
 
@@ -42,7 +57,7 @@ class DocumentTranslator:
 
     async def texts(
         self, document: DocumentTexts, options: TranslateRequest, ends_at: float, on_progress: OnProgress
-    ) -> list[str]:
+    ) -> "TranslatedTexts":
         """Return a translation of each text. Equal texts are translated once.
 
         Args:
@@ -52,7 +67,7 @@ class DocumentTranslator:
         Raises:
             RequestError: a translation failed. A full queue or a busy model is waited for.
         """
-        known: dict[str, str] = {}
+        known: dict[str, Translation] = {}
         n_translated = 0
         portions = iter([*_portions([*dict.fromkeys(document.texts)], self.settings.max_texts)])
 
@@ -70,9 +85,9 @@ class DocumentTranslator:
         finally:
             for worker in workers:
                 worker.cancel()
-        return [known[text] for text in document.texts]
+        return TranslatedTexts(document, known)
 
-    async def _portion(self, request: TranslateRequest, ends_at: float) -> list[str]:
+    async def _portion(self, request: TranslateRequest, ends_at: float) -> list[Translation]:
         n_tries = 0
         needs_keys = bool(self.settings.api_keys or self.settings.api_keys_file)
         caller = None if needs_keys else ""  # a document does not tell whose key it came with
@@ -94,7 +109,43 @@ class DocumentTranslator:
                     raise
                 await asyncio.sleep(error.retry_after_s)
             else:
-                return [translation.text for translation in answer.translations]
+                return answer.translations
+
+
+@dataclass(frozen=True)
+class TranslatedTexts:
+    """The texts of a document, and the translation of each different one."""
+
+    document: DocumentTexts
+    known: dict[str, Translation]
+
+    @property
+    def texts(self) -> list[str]:
+        """A translation of each text, in order."""
+        return [self.known[text].text for text in self.document.texts]
+
+    def below(self, confidence: float | None) -> list[str]:
+        """Return the texts whose translations have less confidence; none if no confidence is given."""
+        return [text for text, value in self._confidences() if confidence is not None and value < confidence]
+
+    def least_sure(self) -> list[dict[str, str | float]]:
+        """Return the passages with the least confidence, and their translations, the least sure first."""
+        least = nsmallest(MAX_LEAST_SURE, self._confidences(), key=itemgetter(1))
+        show = visible_text if self.document.format == "html" else str
+        return [
+            {
+                "text": show(text)[:MAX_SHOWN_CHARACTERS],
+                "translation": show(self.known[text].text)[:MAX_SHOWN_CHARACTERS],
+                "confidence": round(value, 4),
+            }
+            for text, value in least
+            if value < 1
+        ]
+
+    def _confidences(self) -> Iterator[tuple[str, float]]:
+        for text, translation in self.known.items():
+            if translation.confidence is not None:
+                yield text, translation.confidence
 
 
 def sample_of(document: DocumentTexts, request: TranslateRequest) -> TranslateRequest:
@@ -113,6 +164,15 @@ def refuse_long_texts(document: DocumentTexts, max_characters: int) -> None:
     longest = max(map(len, texts), default=0)
     if longest > max_characters:
         raise TextTooLong(f"A paragraph of the document has {longest} characters; the limit is {max_characters}")
+
+
+def refuse_without_states(kind: str) -> None:
+    """Raise UnsupportedOption if a kind of file cannot mark translations by `fuzzy_below`."""
+    if "fuzzy_below" not in KINDS_BY_NAME[kind].options:
+        able = ", ".join(f".{name}" for name, other in KINDS_BY_NAME.items() if "fuzzy_below" in other.options)
+        raise UnsupportedOption(
+            f"`fuzzy_below` can only be used with {able}, whose translations have states, not .{kind}"
+        )
 
 
 def _portions(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ import secrets
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from service.access.ownership import ANYBODY
 from service.access.usage import spending
@@ -21,7 +22,7 @@ from service.jobs.callbacks import Callbacks
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore, Repeatable
-from service.jobs.translation import DocumentTranslator, refuse_long_texts
+from service.jobs.translation import DocumentTranslator, refuse_long_texts, refuse_without_states
 from service.memories.store import Memories
 from service.schemas.requests import DocumentOptions, TranslateRequest
 from service.storage.database import Database
@@ -102,6 +103,7 @@ class DocumentJobs:
             InvalidFields: the address may not be called.
             KeyReused: the key named another request before.
             UnsupportedFileType, InvalidDocument, TooLarge: the document cannot be read.
+            UnsupportedOption: the kind of file has no states, or the model no calibrated confidence, for `fuzzy_below`.
             RequestError: no model translates between its languages.
             QuotaExceeded: the client may not use so many characters in this month.
             QueueFull: there are too many documents.
@@ -127,9 +129,14 @@ class DocumentJobs:
             raise DeadlinePassed(f"The document was not read within {timeout_s:g} s") from None
         if request.source is None:
             request = request.model_copy(update={"source": read.source})
+        if document_options.fuzzy_below is not None:
+            refuse_without_states(read.kind)
+            request = request.model_copy(update={"confidence": True})
         refuse_long_texts(read, self._settings.max_text_characters)
         left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
         languages = await self._translator.languages(read, request, left_s, context.requester)
+        if document_options.fuzzy_below is not None:
+            self._models.refuse_uncalibrated(request, *languages)
         options = json.dumps(request.model_dump(exclude=EXCLUDED, exclude_unset=True) | own_options)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         left_s = ends_at - time.monotonic()
@@ -228,7 +235,7 @@ class DocumentJobs:
             nonlocal n_translated
             n_translated = min(n, job.n_characters)  # some tables have more texts once their language is known
 
-        async def work() -> bytes:
+        async def work() -> tuple[bytes, str | None]:
             data = await in_thread(self._store.source, job.id)
             if job.kind == imports.KIND:
                 file = MemoryFile(job.file_name, data, job.source, job.target)
@@ -236,10 +243,13 @@ class DocumentJobs:
                 await imports.import_file(
                     self._memories, ANYBODY, memory_id, file, lambda share: on_progress(int(share * len(data)))
                 )
-                return b""
+                return b"", None
             read = await self._reader.read(job.file_name, data, job.kind, job.read_options)
-            translations = await self._translator.texts(read, job.request, ends_at, on_progress)
-            return await self._reader.write(job.kind, data, translations, job.read_options)
+            translated = await self._translator.texts(read, job.request, ends_at, on_progress)
+            reading = replace(job.read_options, unsure=translated.below(job.read_options.fuzzy_below))
+            least_sure = translated.least_sure()
+            result = await self._reader.write(job.kind, data, translated.texts, reading)
+            return result, json.dumps(least_sure, ensure_ascii=False) if least_sure else None
 
         async def report() -> None:
             try:
@@ -253,7 +263,7 @@ class DocumentJobs:
 
         working, reporting = asyncio.create_task(work()), asyncio.create_task(report())
         try:
-            await self._finish(job, await working, ends_at)
+            await self._finish(job, *await working, ends_at)
         except (asyncio.CancelledError, Draining):
             with suppress(NotStored):
                 await in_thread(self._store.release, job.id, self._owner)  # has no effect on a deleted job
@@ -266,11 +276,11 @@ class DocumentJobs:
             working.cancel()
             reporting.cancel()
 
-    async def _finish(self, job: Job, result: bytes, ends_at: float) -> None:
+    async def _finish(self, job: Job, result: bytes, least_sure: str | None, ends_at: float) -> None:
         """Try until the deadline. Raises NotStored: the translation could not be written."""
         while True:
             try:
-                return await in_thread(self._store.finish, job.id, self._owner, result)
+                return await in_thread(self._store.finish, job.id, self._owner, result, least_sure)
             except NotStored:
                 if asyncio.get_running_loop().time() > ends_at:
                     raise

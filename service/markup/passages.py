@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from service.kept.projection import Region, project
 from service.kept.restoration import Restored
@@ -95,6 +95,11 @@ class Passage:
 
     def render(self, translation: Restored) -> str:
         """Return the source of the passage with its text replaced by a translation."""
+        return "".join(self.pieces(translation)[0])
+
+    def pieces(self, translation: Restored) -> tuple[list[str], list[int]]:
+        """Return the source of the passage with its text replaced by a translation, in pieces, and the number of each
+        piece that is a character of the translation; all other pieces are tags."""
         written = replace(self, written=self._write_characters(translation), elements=self.place_elements(translation))
         pieces, characters, position = [self.before], list[int](), 0
         for place, tag in [*written.tags(), (len(written.written), self.after)]:
@@ -103,7 +108,7 @@ class Passage:
             position = place
         if self.notation.escape is not None and (self.anchor or translation.text != self.text):
             self.notation.escape(pieces, characters)
-        return "".join(pieces)
+        return pieces, characters
 
     def with_translation(self, translation: Restored, keep: Sequence[Span], sentences: Sequence[Span]) -> "Passage":
         """Return the passage with its text replaced by a translation, to be translated again. `keep` and `sentences`
@@ -246,6 +251,28 @@ class ParsedText:
                 written = part.with_marks(translation)[0] if self.is_plain else part.render(translation)
                 pieces.append(fill(written, values))
         return "".join(pieces)
+
+    def places(self, translations: Iterable[Restored]) -> Iterator[list[Span]]:
+        """Yield for each passage the places of its characters in the rendered text; none for the value of an
+        attribute."""
+        remaining = iter(translations)
+        values, length = dict[str, str](), 0
+        for part in self.parts:
+            if isinstance(part, str):
+                length += len(fill(part, values))
+            elif part.anchor:
+                values[part.anchor] = part.render(next(remaining))
+                yield []
+            elif self.is_plain:
+                translation = next(remaining)
+                shown, marks = part.with_marks(translation)
+                yield [marks.after(Span(i, i + 1)).moved(length) for i in range(len(translation.text))]
+                length += len(shown)
+            else:
+                pieces, characters = part.pieces(next(remaining))
+                ends = [*accumulate((len(fill(piece, values)) for piece in pieces), initial=length)]
+                yield [Span(ends[i], ends[i + 1]) for i in characters]
+                length = ends[-1]
 
     def with_passages(self, passages: Iterable[Passage]) -> "ParsedText":
         """Return the text with translated passages, to be translated again."""

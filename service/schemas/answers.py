@@ -131,6 +131,14 @@ class Check(BaseModel):
     mended: bool = Field(description="Whether the translation in the answer is right in this.")
 
 
+class WordConfidence(BaseModel):
+    """A word of a translation, and how sure the model was of it."""
+
+    text: str
+    span: Range
+    probability: Score = Field(description="Product over the tokens of the word, with the end of its sentence.")
+
+
 class MemoryMatch(BaseModel):
     """A stored translation."""
 
@@ -160,6 +168,13 @@ class Translation(Alternative):
     attention: Attention | None = Field(default=None, description="If requested.")
     alignment: Alignment | None = Field(default=None, description="If requested.")
     checks: list[Check] | None = Field(default=None, description="If requested: what was lost or looks wrong.")
+    confidence: Score | None = Field(
+        default=None,
+        description="If requested: the probability that the least sure sentence is translated well. Absent for a model "
+        "that was not calibrated.",
+        examples=[0.82],
+    )
+    words: list[WordConfidence] | None = Field(default=None, description="If `confidence` is requested.")
     memory: list[MemoryMatch] | None = Field(
         default=None, description="The stored translations in the answer, if `memory_id` has some."
     )

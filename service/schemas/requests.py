@@ -298,6 +298,11 @@ class TranslationOptions(Input):
     memory_threshold: float = Field(
         default=75, ge=0, le=100, description="Least similarity of a stored translation that is listed in `matches`."
     )
+    confidence: bool = Field(
+        default=False,
+        description="Return how sure the model is of each translation, and of each word of it. A document lists its "
+        "least sure passages.",
+    )
     case_sensitive: bool = Field(
         default=False,
         description="Whether all terms of glossaries are found only as they are written: in these letters, not "
@@ -306,7 +311,8 @@ class TranslationOptions(Input):
 
 
 class DocumentOptions(Input):
-    """Options of a document beside those of its translation. Kinds of files that have no use for one ignore it."""
+    """Options of a document beside those of its translation. Kinds of files that have no use for one ignore it, except
+    `fuzzy_below`."""
 
     only_missing: bool = Field(
         default=False, description="Translate only what the file has no translation for, if it can hold both languages."
@@ -315,6 +321,14 @@ class DocumentOptions(Input):
         default=[],
         description="Columns of a table to translate, by name. en=fr: from the column en into the column fr.",
         examples=[["text"]],
+    )
+    fuzzy_below: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Mark only translations with less confidence as fuzzy, or for review. For kinds of files with such "
+        "states, and models whose confidence is calibrated.",
+        examples=[0.5],
     )
 
 

@@ -29,6 +29,7 @@ def beam_search(
     stop: Stop = "empty",
     prefix: tuple[int, ...] = (),
     once: tuple[int, ...] = (),
+    scored: bool = False,
 ) -> list[Hypothesis]:
     """The n_best targets, best first, each of which begins with the prefix and has each of `once` once at most."""
 
@@ -59,7 +60,9 @@ def beam_search(
         reasons = [finish_reason(target, n_source, max_target_tokens) for target, _ in best]
         live = [hypothesis for hypothesis, reason in zip(best, reasons, strict=True) if reason is None]
         finished += [
-            Hypothesis(*hypothesis, reason, token_scores_along(next_log_probs, hypothesis[0], len(prefix), once))
+            Hypothesis(
+                *hypothesis, reason, token_scores_along(next_log_probs, hypothesis[0], len(prefix), once, scored)
+            )
             for hypothesis, reason in zip(best, reasons, strict=True)
             if reason
         ]
@@ -73,7 +76,7 @@ def beam_search(
 
 
 def token_scores_along(
-    next_log_probs: NextLogProbs, target: list[int], n_prefix: int, once: tuple[int, ...]
+    next_log_probs: NextLogProbs, target: list[int], n_prefix: int, once: tuple[int, ...], scored: bool
 ) -> list[TokenScores] | tuple[()]:
     """The log-probability of each token of a target, and how much less probable each of `once` was: infinitely in the
     prefix, where it had been written, and where it was none of the 16 best."""
@@ -84,7 +87,7 @@ def token_scores_along(
         is_open = length >= n_prefix and token not in target[:length]
         return float(log_probs[target[length]]) - float(log_probs[token]) if is_open and is_among_best else math.inf
 
-    if not once:
+    if not once and not scored:
         return ()
     return [
         TokenScores(

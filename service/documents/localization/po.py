@@ -53,14 +53,16 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
     translated = [[next(remaining) for _ in entry.messages] for entry in messages]
     forms = plural_forms(fields, options.target or "")
     new_fields = translated_fields(fields, options.target or "", forms)
-    edits = [*_edits(text, zip(messages, translated, strict=True), forms)]
+    edits = [*_edits(text, zip(messages, translated, strict=True), forms, options)]
     try:
         return encoding.encode(_edited(text, edits, header, new_fields))
     except UnicodeEncodeError:  # the encoding lacks letters of the target language
         return replace(encoding, name="utf-8").encode(_edited(text, edits, header, new_fields | UTF_8))
 
 
-def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: PluralForms) -> Iterator[Replacement]:
+def _edits(
+    text: str, translated: Iterable[tuple[Entry, list[str]]], forms: PluralForms, options: ReadOptions
+) -> Iterator[Replacement]:
     line_end = _line_end(text)
     width = WIDTH if all(len(line) <= WIDTH for line in STRINGS.findall(text)) else len(text)
     for entry, translations in translated:
@@ -72,10 +74,15 @@ def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: Plur
             continue
         # The old translation was made of the previous message.
         comments = [(Span(line.start, _end_of_line(text, line.end)), "") for line in entry.previous]
+        is_fuzzy = options.is_unsure(entry.messages)
         if entry.flags is None:
-            comments.append((Span(entry.start, entry.start), f"#, {FUZZY}{line_end}"))
-        elif FUZZY not in flags:
+            comments += [(Span(entry.start, entry.start), f"#, {FUZZY}{line_end}")] if is_fuzzy else []
+        elif is_fuzzy and FUZZY not in flags:
             comments.append((Span(entry.flags.start, entry.flags.start + len("#,")), f"#, {FUZZY},"))
+        elif not is_fuzzy and FUZZY in flags:
+            others = ", ".join(flag for flag in flags if flag != FUZZY)
+            line = Span(entry.flags.start, _end_of_line(text, entry.flags.end))
+            comments.append((line, f"#, {others}{line_end}" if others else ""))
         yield from sorted(comments, key=lambda edit: edit[0].pair)
         written = (quoted(keyword, string, width, line_end) for keyword, string in strings.items())
         yield entry.translations, line_end.join(written)

@@ -70,7 +70,8 @@ def _localize(localization: dict[str, Any], options: ReadOptions, translate: Cal
     localized = dict(localization)
     if "stringUnit" in localization:
         text = localization["stringUnit"]["value"]
-        localized["stringUnit"] = _unit(translate(text) if is_translatable(text) else text)
+        translation = translate(text) if is_translatable(text) else text
+        localized["stringUnit"] = _unit(translation, options.is_unsure([text]))
     for name, variations in localization.get("variations", {}).items():
         if name == "plural":
             cases = _localize_plural(variations, options, translate)
@@ -86,13 +87,15 @@ def _localize_plural(forms: dict[str, Any], options: ReadOptions, translate: Cal
     texts = {category: form["stringUnit"]["value"] for category, form in forms.items()}
     wanted = plural_texts(texts, options.source, options.target)
     return {  # Xcode sorts the names
-        category: {"stringUnit": _unit(wanted[category].translated([*map(translate, wanted[category].texts)]))}
-        for category in sorted(wanted)
+        category: {
+            "stringUnit": _unit(plural.translated([*map(translate, plural.texts)]), options.is_unsure(plural.texts))
+        }
+        for category, plural in sorted(wanted.items())
     }
 
 
-def _unit(text: str) -> dict[str, str]:
-    return {"state": "needs_review", "value": text}
+def _unit(text: str, is_unsure: bool) -> dict[str, str]:
+    return {"state": "needs_review" if is_unsure else "translated", "value": text}
 
 
 def _is_translated(localization: dict[str, Any]) -> bool:

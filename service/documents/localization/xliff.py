@@ -48,7 +48,7 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
     if root.name != "xliff":
         raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")
     target = canonical(options.target or "") or options.target or ""
-    units = (splice for unit in _units(text, root, options) for splice in _unit_splices(text, unit, target))
+    units = (splice for unit in _units(text, root, options) for splice in _unit_splices(text, unit, target, options))
     languages = [element.attributes.get(name) for element in [root, *root.children] for name in SOURCE_LANGUAGE]
     source = next(filter(None, languages), None)
     return rewrite_spliced(data, text, encoding, [*_language_splices(text, root, target), *units], "html", source)
@@ -104,12 +104,15 @@ def _original_codes(text: str, unit: XmlElement | None) -> dict[str, str]:
     return {code.attributes.get("id", ""): unescape(code.content.of(text)) for code in data.children} if data else {}
 
 
-def _unit_splices(text: str, unit: _Unit, language: str) -> Iterator[Splice]:
+def _unit_splices(text: str, unit: _Unit, language: str, options: ReadOptions) -> Iterator[Splice]:
     holder, target, written = unit.holder, unit.target, unit.written
     is_first_version = holder.name == "trans-unit"
+    texts = [content.html for _, content in unit.contents]
+    is_unsure = options.is_unsure(texts)
     attributes: dict[str, str | None] = {}
     if is_first_version:
-        attributes |= {"state": "needs-review-translation", "state-qualifier": None}
+        state = "needs-review-translation" if is_unsure else "translated"
+        attributes |= {"state": state, "state-qualifier": None}
     if target is not None and "xml:lang" in target.attributes:
         attributes["xml:lang"] = language
     tag = target.tag if target else written.tag.removesuffix(written.name) + "target"
@@ -123,10 +126,10 @@ def _unit_splices(text: str, unit: _Unit, language: str) -> Iterator[Splice]:
         new = [(span.moved(-start), content.translated(translation)) for (span, content), translation in pairs]
         return f"{before}{start_tag}{replace_spans(written.content.of(text), new)[0]}</{tag}>"
 
-    texts = [content.html for _, content in unit.contents]
     yield Splice(target.span if target else Span(written.end, written.end), texts, write)
     if not is_first_version:
-        yield _with_attributes(text, holder, {"state": "translated", "subState": None})
+        state = "initial" if is_unsure and options.fuzzy_below is not None else "translated"
+        yield _with_attributes(text, holder, {"state": state, "subState": None})
     elif holder.attributes.get("approved") == "yes":
         yield _with_attributes(text, holder, {"approved": "no"})
 

@@ -32,7 +32,7 @@ export class ClassifyView {
     this.#task = new Task(root, box, {
       path: "classify",
       body: (text) => ({ text, model: this.#model.name, evidence: true }),
-      optional: "evidence",
+      optional: ["evidence"],
       show: (answer) => this.#show(answer.predictions[0]),
       clear: () => this.#clear(),
       pointed: (token, spoken) => this.#point(token, spoken),

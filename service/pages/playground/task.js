@@ -21,7 +21,7 @@ const NEAR_LIMIT = 0.8;
  * @typedef {object} Plan  The difference between the tasks.
  * @property {string} path
  * @property {(text: string) => Record<string, unknown>} body
- * @property {string} optional  A field of the request without which the answer can be shown too.
+ * @property {string[]} optional  Fields of the request without which the answer can be shown too.
  * @property {(answer: any) => {attention?: import("./types.js").Attention, summary: string}} show
  *   Shows an answer, and returns its attention and a summary.
  * @property {(text: string) => void} [arriving]  Shows the beginning of a long answer.
@@ -116,7 +116,7 @@ export class Task {
       this.#result.classList.add("pending");
       const body = this.#body(text);
       this.#wantedAttention = "attention" in body;
-      this.#question.ask(body, [this.#plan.optional, "attention"], options);
+      this.#question.ask(body, [...this.#plan.optional, "attention"], options);
     }
   }
 

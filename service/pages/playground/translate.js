@@ -10,6 +10,8 @@ import { WordLine } from "./wordline.js";
 import { WordLinks } from "./wordlinks.js";
 
 const OTHER_WORDINGS = 2;
+/** A word that is less probable is underlined. */
+const UNSURE = 0.5;
 
 export class TranslateView {
   #task;
@@ -34,7 +36,7 @@ export class TranslateView {
     this.#task = new Task(root, box, {
       path: "translate",
       body: (text) => this.#body(text),
-      optional: "alignment",
+      optional: ["alignment", "confidence"],
       show: (answer) => this.#show(answer, answer.translations[0]),
       arriving: (text) => this.#arrive(text),
       clear: () => {
@@ -143,7 +145,8 @@ export class TranslateView {
 
   #body(text) {
     const { model } = this.#choice;
-    const body = { text, ...this.#asked(), alignment: true, ...(this.#parts.check.checked && { checks: true }) };
+    const shown = { alignment: true, confidence: true, ...(this.#parts.check.checked && { checks: true }) };
+    const body = { text, ...this.#asked(), ...shown };
     const alternatives = Math.min(OTHER_WORDINGS, this.#directions.beam(model) - 1);
     return alternatives > 0 ? { ...body, alternatives } : body;
   }
@@ -166,7 +169,7 @@ export class TranslateView {
   }
 
   /** @param {import("./types.js").Answer} answer @param {import("./types.js").Translation} translation */
-  #show(answer, { text, alternatives = [], alignment, attention, checks, detected, model, pivot }) {
+  #show(answer, { text, alternatives = [], alignment, attention, checks, detected, model, pivot, words: sureness = [] }) {
     if (this.#choice.source === AUTO) this.#detect(detected?.language ?? "");
     if (this.#choice.source === AUTO && detected?.language === this.#choice.target) {
       // The text is in the target's language already: translate it into another one.
@@ -181,7 +184,9 @@ export class TranslateView {
     const words = alignment?.words;
     this.#parts.copy.hidden = false;
     this.#task.editor.show(words?.source ?? []);
-    this.#result.show(text, words?.target ?? []);
+    const target = words?.target ?? sureness.map((word) => ({ token: word.text, span: word.span }));
+    this.#result.show(text, target);
+    this.#result.doubt(doubts(target, sureness));
     this.#links.link(words?.pairs ?? "");
     this.#parts.translation.setAttribute("aria-label", words ? "Translation; arrow keys walk its words" : "Translation");
     this.#parts.alternatives.replaceChildren(...alternatives.map((other) => wording(other.text, text, this.#choice.target)));
@@ -228,6 +233,19 @@ function wording(text, first, language) {
   const isKnown = ({ segment, isWordLike }) => !isWordLike || known.has(segment.toLowerCase());
   const words = segments(text, language).map((word) => (isKnown(word) ? word.segment : element("em", {}, word.segment)));
   return element("li", { dir: "auto" }, ...words);
+}
+
+/**
+ * Returns how probable each token is of which the model was unsure, by the token's number.
+ *
+ * @param {import("./types.js").Token[]} tokens
+ * @param {import("./types.js").SureWord[]} words
+ * @returns {Map<number, number>}
+ */
+function doubts(tokens, words) {
+  const unsure = new Map(words.filter((word) => word.probability < UNSURE).map((word) => [word.span[0], word.probability]));
+  const found = tokens.map(({ span }, i) => /** @type {[number, number | undefined]} */ ([i, unsure.get(span[0])]));
+  return new Map(found.filter(([, probability]) => probability !== undefined));
 }
 
 /** Returns what checks found, for people. */

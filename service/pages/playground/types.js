@@ -44,12 +44,13 @@
  * @property {Record<string, Record<string, number>>} evaluation  Scores by test set and metric.
  *
  * @typedef {{text: string, score: number}} Wording
+ * @typedef {{text: string, span: Range, probability: number}} SureWord
  * @typedef {{language: string, models: string[]}} Pivot
  * @typedef {object} FromAnywhere
  * @property {{language: string, confidence: number}} [detected]
  * @property {string} [model]
  * @property {Pivot} [pivot]
- * @typedef {Wording & FromAnywhere & {alternatives?: Wording[], alignment?: Alignment, attention?: Attention}} Translation
+ * @typedef {Wording & FromAnywhere & {alternatives?: Wording[], alignment?: Alignment, attention?: Attention, words?: SureWord[]}} Translation
  * @typedef {{model?: string, pivot?: Pivot, translations: Translation[]}} Answer
  * @typedef {object} Prediction
  * @property {string} label

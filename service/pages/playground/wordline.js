@@ -4,6 +4,9 @@ import { carried, cut } from "./spans.js";
 
 /** @typedef {import("./types.js").Token} Token */
 
+/** A token that is less probable is underlined thickly. */
+const VERY_UNSURE = 0.2;
+
 export class WordLine {
   /** @type {import("./spans.js").Piece[]} */
   #pieces = [];
@@ -12,6 +15,8 @@ export class WordLine {
   /** @type {{box: DOMRect, tokens: number[]}[] | null}  Where the words are, relative to the box. */
   #places = null;
   #text = "";
+  /** @type {Map<number, number>}  How probable the tokens are of which the model was unsure. */
+  #doubts = new Map();
 
   /** @param {HTMLElement} box */
   constructor(box) {
@@ -30,6 +35,7 @@ export class WordLine {
   show(text, tokens) {
     this.#text = text;
     this.#elements = [];
+    this.#doubts = new Map();
     this.#render(cut(text, tokens));
   }
 
@@ -54,6 +60,24 @@ export class WordLine {
   mark(name, tokens) {
     for (const word of this.box.querySelectorAll(`.${name}`)) word.classList.remove(name);
     for (const i of tokens) this.#elements[i]?.forEach((word) => word.classList.add(name));
+  }
+
+  /**
+   * Underlines tokens of which the model was unsure: the less probable, the thicker.
+   *
+   * @param {Map<number, number>} probabilities  By the number of the token.
+   */
+  doubt(probabilities) {
+    this.#doubts = probabilities;
+    this.mark("unsure", probabilities.keys());
+    this.mark("very", [...probabilities].filter(([, probability]) => probability < VERY_UNSURE).map(([i]) => i));
+    for (const i of probabilities.keys()) for (const word of this.#elements[i] ?? []) word.title = this.doubtOf(i);
+  }
+
+  /** Returns how unsure the model was of a token, in words; "" if it was not. */
+  doubtOf(token) {
+    const probability = this.#doubts.get(token);
+    return probability === undefined ? "" : `unsure, ${Math.round(100 * probability)} %`;
   }
 
   /** Returns the tokens that have characters in a range of UTF-16 units. */

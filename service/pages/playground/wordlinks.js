@@ -39,7 +39,8 @@ export class WordLinks {
     this.#lines[other].mark("lit", words);
     if (!spoken || word === null) return;
     const found = words.map((i) => this.#lines[other].wordOf(i)).join(" ");
-    announce(`${this.#lines[side].wordOf(word)}: ${found || "no counterpart"}`);
+    const doubt = this.#lines[side].doubtOf(word);
+    announce(`${this.#lines[side].wordOf(word)}: ${found || "no counterpart"}${doubt && `; ${doubt}`}`);
   }
 
   /** Highlights words on both sides, for a cell of an attention matrix. */

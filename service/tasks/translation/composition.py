@@ -28,6 +28,7 @@ from service.tasks.translation.alignment import (
     words_of,
 )
 from service.tasks.translation.checking import checks_of
+from service.tasks.translation.confidence import Sureness, words_of_passage
 from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.capitals import in_capitals
@@ -167,9 +168,10 @@ def compose_answer(
     selection: Selection | None,
     alignment: bool,
     checks: bool,
+    sureness: Sureness | None = None,
 ) -> Translation:
     """Return the answer to one text, all sentences of which are finished. The attention matrices of `selection`, the
-    alignment, and the checks are part of it if they are wanted."""
+    alignment, the checks, and what `sureness` tells are part of it if they are wanted."""
     sentences = prepared.sentences
     rendered = [*renderings(prepared, tokenizer, direction)]
     best = _alternative(sentences, 0, prepared.parsed.render(rendering.restored for rendering in rendered))
@@ -179,6 +181,9 @@ def compose_answer(
         is_name = partial(_is_name, tokenizer=tokenizer, direction=direction)
         by_passage = (checks_of(r.passage, r.written, r.targets, is_name) for r in rendered)
         translation.checks = [*chain.from_iterable(by_passage)]
+    if sureness is not None:
+        words = [words_of_passage(r.passage, r.written, r.targets, r.restored, tokenizer) for r in rendered]
+        sureness.show(translation, prepared, [r.restored for r in rendered], words)
     if not prepared.parsed.is_plain:
         return translation
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):

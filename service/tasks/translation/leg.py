@@ -26,6 +26,7 @@ from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Selection, refuse_too_many_weights
 from service.tasks.context import Context
 from service.tasks.translation.composition import compose_answer, render, translated_text
+from service.tasks.translation.confidence import Sureness
 from service.tasks.translation.reading import MAX_INLINE, NewSearch, PreparedText, Reader, Sentence, parse_text
 from service.tasks.translation.remembering import Lookup, Remembered
 from service.tasks.translation.rewinding import is_better, join_hypotheses, rewind
@@ -122,8 +123,9 @@ class Leg:
         self.prepared_texts = await self._beside_each(texts, prepare)
         lengths = [len(sentence.sequence.source_ids) for text in self.prepared_texts for sentence in text.sentences]
         n_tokens, limit = sum(lengths), translator.max_numbers // NUMBERS_OF_ALIGNED_TOKEN
-        if request.alignment and n_tokens > limit:
-            message = f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts"
+        if (request.alignment or request.confidence) and n_tokens > limit:
+            wanted = "alignment" if request.alignment else "confidence"
+            message = f"`{wanted}` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts"
             raise LimitExceeded(message)
         if self._selection is not None:  # a lower bound: every translation has a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
@@ -164,8 +166,10 @@ class Leg:
         """Return one translation for each text, in order. Raises DeadlinePassed."""
         tokenizer, direction, selection = self._translator.tokenizer, self._direction, self._selection
         alignment, checks = self._request.alignment, self._request.checks
+        sureness = Sureness(self._translator.manifest.confidence) if self._request.confidence else None
         return await self._beside_each(
-            self.prepared_texts, lambda text: compose_answer(text, tokenizer, direction, selection, alignment, checks)
+            self.prepared_texts,
+            lambda text: compose_answer(text, tokenizer, direction, selection, alignment, checks, sureness),
         )
 
     async def translated_texts(self) -> list[ParsedText]:
@@ -315,4 +319,5 @@ def _new_search(request: TranslateRequest, direction: Direction, manifest: Manif
     penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
     threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
     n_best, stop, prefix = 1 + request.alternatives, decoding.stop, direction.target_prefix
-    return partial(Search, max_target_tokens, beam_size, penalty, n_best, threshold, stop, prefix)
+    scored = request.confidence
+    return partial(Search, max_target_tokens, beam_size, penalty, n_best, threshold, stop, prefix, scored=scored)

@@ -64,6 +64,8 @@ def _merge(first: Translation, second: Translation) -> Translation:
     if first.checks is not None and second.checks is not None:
         second.checks = first.checks + second.checks
     second.segments = _segments(first.segments or [], second.segments or []) or None
+    if second.confidence is not None:
+        second.confidence = first.confidence and first.confidence * second.confidence
     if first.alignment and second.alignment:
         second.alignment = alignment.compose(first.alignment, second.alignment)
     return second

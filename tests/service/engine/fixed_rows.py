@@ -110,7 +110,11 @@ def searched_by(kind: str, everybody: list[Sequence[Search]]) -> list[Sequence[S
     if kind.startswith("beam"):
         return everybody
     return [
-        Sequence(s.source_ids, Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens)) for s in everybody
+        Sequence(
+            s.source_ids,
+            Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens, scored=s.output.scored),
+        )
+        for s in everybody
     ]
 
 

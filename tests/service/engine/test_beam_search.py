@@ -103,6 +103,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         stop=rng.choice(["empty", "no_better", "full", "full_no_better"]),
         prefix=tuple(rng.integers(4, V, int(rng.choice([0, 0, 1, 3]))).tolist()),
         once_tokens=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
+        scored=bool(rng.integers(2)),
     )
     return Sequence([*rng.integers(4, 100, int(rng.integers(1, 35))).tolist(), EOS], search, n_rows=beam_size)
 
@@ -121,6 +122,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
         search.stop,
         search.prefix,
         search.once_tokens,
+        search.scored,
     )
 
 

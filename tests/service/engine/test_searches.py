@@ -30,6 +30,7 @@ def with_a_beam_of_one(sequence: Sequence[Search]) -> Sequence[Search]:
             length_penalty=search.length_penalty,
             prefix=search.prefix,
             once_tokens=search.once_tokens,
+            scored=search.scored,
         ),
     )
 

@@ -40,6 +40,8 @@ from service.front.models import Models
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
+from service.jobs.translation import TranslatedTexts
+from service.schemas.answers import Translation
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.open_document_files import content, open_document
@@ -63,6 +65,10 @@ FRENCH = {"target": "fr"}
 def xliff(source: str) -> bytes:
     unit = '<trans-unit id="1"><source>the dog</source></trans-unit>'
     return f'<xliff version="1.2"><file source-language="{source}"><body>{unit}</body></file></xliff>'.encode()
+
+
+def answered(text: str) -> Translation:
+    return Translation(text=text, score=0, finish_reason="eos", source_tokens=0, target_tokens=0)
 
 
 async def posted(client: Client, name: str, data: bytes, **fields: str) -> httpx.Response:
@@ -184,10 +190,10 @@ async def test_a_document_with_more_texts_than_were_counted_is_at_most_whole(
     """A table may have more texts once its language is known."""
     may_end = asyncio.Event()
 
-    async def texts(_: object, document: Any, job: object, ends_at: float, on_progress: Any) -> list[str]:
+    async def texts(_: object, document: Any, job: object, ends_at: float, on_progress: Any) -> TranslatedTexts:
         on_progress(10**6)
         await may_end.wait()
-        return [*document.texts]
+        return TranslatedTexts(document, {text: answered(text) for text in document.texts})
 
     monkeypatch.setattr(worker.DocumentTranslator, "texts", texts)
     monkeypatch.setattr(worker, "REPORT_S", 0.001)

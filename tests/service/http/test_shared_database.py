@@ -77,8 +77,8 @@ async def test_servers_fail_and_the_database_restarts_and_each_document_is_trans
 ) -> None:
     finish, finished_jobs = JobStore.finish, list[str]()
 
-    def finishing(self: JobStore, job_id: str, owner: str, translation: bytes) -> None:
-        finish(self, job_id, owner, translation)
+    def finishing(self: JobStore, job_id: str, owner: str, translation: bytes, least_sure: str | None) -> None:
+        finish(self, job_id, owner, translation, least_sure)
         finished_jobs.append(job_id)
 
     monkeypatch.setattr(JobStore, "finish", finishing)

@@ -324,7 +324,7 @@ def test_a_document_needs_its_own_key(stores: tuple[JobStore, JobStore]) -> None
 
 
 def test_the_rest_is_estimated_from_what_is_done() -> None:
-    job = Job("i", "a.txt", "txt", "en", "fr", "{}", "translating", 100, 25, 0, 1000, 10, None, None, None, 20)
+    job = Job("i", "a.txt", "txt", "en", "fr", "{}", "translating", 100, 25, 0, 1000, 10, None, None, None, None, 20)
     assert (job.remaining_s, job.left_s) == (30, 980)
     assert replace(job, n_translated=0).remaining_s is None
     assert replace(job, status="queued", begun_at=None).remaining_s is None

@@ -25,9 +25,8 @@ from service.tasks.context import Context
 
 pytestmark = pytest.mark.anyio
 
-JOB = Job(
-    "i", "a.txt", "txt", "en", "fr", '{"beam_size": 2, "glossary_id": "g"}', "translating", 0, 0, 0, 0, 0, None, None, 0
-)
+OPTIONS = '{"beam_size": 2, "glossary_id": "g"}'
+JOB = Job("i", "a.txt", "txt", "en", "fr", OPTIONS, "translating", 0, 0, 0, 0, 0, None, None, None, 0)
 
 
 class Models:
@@ -60,7 +59,8 @@ async def translated(
     contents = DocumentTexts("txt", "html", texts)
     translating = DocumentTranslator(models, Settings(max_texts=8))  # type: ignore[arg-type]
     ends_at = asyncio.get_running_loop().time() + timeout_s
-    return await translating.texts(contents, JOB.request, ends_at, [].append if told is None else told.append)
+    told = [] if told is None else told
+    return (await translating.texts(contents, JOB.request, ends_at, told.append)).texts
 
 
 async def test_each_text_is_translated_once_in_small_parts() -> None:
