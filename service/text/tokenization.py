@@ -17,7 +17,7 @@ from service.base.errors import ArtifactRefused, DeadlinePassed, EmptyText, Limi
 from service.schemas.requests import CutEnd
 from service.text.pairs import Pair, PairTemplate
 from service.text.sentences import halves
-from service.text.spans import Span
+from service.text.spans import NO_EDITS, Edits, Span
 from service.text.tokens import REPLACEMENT, Token, locate_pieces, piece_reader, place_token
 
 Item = TypeVar("Item")
@@ -194,9 +194,11 @@ class Tokenizer:
             return str(self._tokenizer.id_to_token(token_id))
         return next(piece for piece, i in self._vocabulary.source.items() if i == token_id)
 
-    def target_tokens(self, token_ids: list[int]) -> list[Token]:
-        """Return the tokens of a target, each with the characters that it covers in the decoded text."""
-        return locate_pieces([self.pieces[token_id] for token_id in token_ids])[1]
+    def target_tokens(self, token_ids: list[int], edits: Edits = NO_EDITS) -> list[Token]:
+        """Return the tokens of a target, each with the characters that it covers in the decoded text, or in what edits
+        made of that."""
+        tokens = locate_pieces([self.pieces[token_id] for token_id in token_ids])[1]
+        return [token.of(edits.after(token.span)) for token in tokens] if edits.old else tokens
 
 
 def _is_sign(character: str) -> bool:

@@ -28,6 +28,10 @@ class Token(NamedTuple):
     def span(self) -> Span:
         return Span(self.start, self.end)
 
+    def of(self, span: Span) -> "Token":
+        """Return the token with another span."""
+        return self._replace(start=span.start, end=span.end)
+
     def moved(self, offset: int) -> "Token":
         """Return the token in a text that has `offset` more characters before it."""
         return self._replace(start=self.start + offset, end=self.end + offset)

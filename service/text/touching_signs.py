@@ -24,18 +24,20 @@ def apart(text: str) -> Iterator[tuple[Span, str]]:
         yield Span(*match.span()), f"{' ' * (match.lastgroup == 'between')}{match.group()} "
 
 
-def together(target: str, source: str, signs: Sequence[str]) -> str:
-    """Return the translation of a sentence without the blanks beside some of its signs. A sign that the source has with
-    blanks elsewhere keeps them.
+def added_blanks(target: str, source: str, signs: Sequence[str]) -> list[Span]:
+    """Return the blanks of a translated sentence beside signs that touch words in the original, in order. A sign that
+    the source has with blanks elsewhere keeps them.
 
     Args:
         source: the sentence as it was read.
         signs: what was read for the signs that touch words in the original, with blanks.
     """
+    blanks: list[Span] = []
     for read in {*signs}:
         sign = read.strip(" ")
         if source.count(sign) == signs.count(read):
             written = f"[-{_DASHES}]" if sign in _DASHES else re.escape(sign)
             before = "" if read[0] in _BEFORE_WORDS else _BLANKS
-            target = re.sub(rf"{before}({written}){_BLANKS}(?=\w)", r"\1", target)
-    return target
+            for match in re.finditer(rf"({before}){written}({_BLANKS})(?=\w)", target):
+                blanks += [Span(*match.span(side)) for side in (1, 2) if match[side]]
+    return sorted(blanks, key=lambda span: span.pair)

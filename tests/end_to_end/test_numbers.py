@@ -67,6 +67,16 @@ def test_a_word_that_touches_a_sign_is_translated_as_with_blanks(
     assert translated(server, direction, text)["text"] == expected
 
 
+def test_what_stands_behind_a_sign_is_found_where_it_is(server: httpx.Client) -> None:
+    text = "Open the door/window and write {name} there."
+    answer = translated(server, "en-fr", text, alignment=True, confidence=True)
+    assert answer["text"].count("{name}") == 1
+    assert all(answer["text"][slice(*word["span"])] == word["text"] for word in answer["words"])
+    shown = [answer["text"][slice(*word["span"])] for word in answer["alignment"]["words"]["target"]]
+    assert "{name}" in shown
+    assert not any(word.startswith(" ") or word.endswith(" ") for word in shown)
+
+
 def test_amounts_with_a_currency_have_one_form_in_a_column(server: httpx.Client) -> None:
     amounts = [f"${300 + 10 * i}.75 USD" for i in range(12)]
     cells = "".join(f"<tr><td>Price</td><td>{amount}</td></tr>" for amount in amounts)

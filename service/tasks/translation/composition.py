@@ -42,10 +42,10 @@ from service.text.sentences import (
     with_wide_marks,
     without_new_stop,
 )
-from service.text.spans import NO_EDITS, Edits, Span, overlapping
+from service.text.spans import NO_EDITS, Edits, Span, overlapping, replace_spans
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
-from service.text.touching_signs import together
+from service.text.touching_signs import added_blanks
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 MIN_NAME_SCORE = -0.45
@@ -62,6 +62,8 @@ class Rendering:
     """The model's translations of the sentences, with the text between them."""
     targets: list[Span]
     """The spans of the sentences in `written`."""
+    moves: list[Edits]
+    """What was taken out of the model's translation of each sentence."""
     sentences: list[AlignedSentence]
     """The sentences with an attention pass."""
     restored: Restored
@@ -89,12 +91,13 @@ def renderings(
         source, target = direction.source_subtag, direction.target_subtag
         decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
         spans = [sentence.span for sentence in sentences]
-        translated = [_edited(text, s, rank, protected, target) for s, text in zip(sentences, decoded, strict=True)]
+        edited = [_edited(text, s, rank, protected, target) for s, text in zip(sentences, decoded, strict=True)]
+        translated, moves = [text for text, _ in edited], [edits for _, edits in edited]
         blanks = protected.added_blanks if protected.edits.old else ()
         written, targets = join_sentences(protected.text, spans, translated, source, target, before, blanks)
         attended = []
         if rank == 0 and any(sentence.attention_pass is not None for sentence in sentences):
-            attended = _aligned_sentences(passage, targets, tokenizer, direction.source_prefix)
+            attended = _aligned_sentences(passage, targets, moves, tokenizer, direction.source_prefix)
         words: list[AlignedWords] = []
         if rank > 0:
             words = _words_in_order(passage, written, targets)
@@ -103,14 +106,14 @@ def renderings(
         if not sentences:
             restored = keep_original(protected)
         elif protected.edits.old:
-            slots = _slot_places(passage, targets, tokenizer, rank)
+            slots = _slot_places(passage, targets, moves, tokenizer, rank)
             starts = _starts(passage, targets, slots) if target not in UNSPACED else ()
             restored = restore(protected, written, slots, words, before, starts, target)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
         if WRITTEN.search(protected.original) and direction.is_translation:
             restored = _with_numbers(restored, passage, direction)
-        yield Rendering(passage, written, targets, attended, restored)
+        yield Rendering(passage, written, targets, moves, attended, restored)
         if prepared.parsed.is_plain:
             before = Before(protected.text[-1:], written[-1:])
 
@@ -125,20 +128,21 @@ def _with_numbers(restored: Restored, passage: PreparedPassage, direction: Direc
     return replace(restored, text=write_numbers(passage.protected.original, text, languages, kept))
 
 
-def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> str:
-    """Return the translation of a sentence with the end marks that its source calls for. The name of a speaker stays
-    as it is if the model is not sure of it."""
+def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> tuple[str, Edits]:
+    """Return the translation of a sentence with the end marks that its source calls for, and what was taken out of it.
+    The name of a speaker stays as it is if the model is not sure of it."""
     source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
     if sentence.is_capitals:
         target = in_capitals(target)
+    edits = NO_EDITS
     if protected.edits.old and (signs := protected.set_apart_in(sentence.span)):
-        target = together(target, source, signs)
+        target, edits = replace_spans(target, [(span, "") for span in added_blanks(target, source, signs)])
     if sentence.is_speaker:
         is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
-        return (speaker_name(target, source) if is_sure else None) or source
+        return (speaker_name(target, source) if is_sure else None) or source, edits
     if any(protected.placeholders[number].stand_in for number in protected.numbers_in(sentence.span)):
         target = without_new_stop(target, source)
-    return with_wide_marks(target, source, language)
+    return with_wide_marks(target, source, language), edits
 
 
 def render(prepared: PreparedText, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
@@ -182,7 +186,7 @@ def compose_answer(
         by_passage = (checks_of(r.passage, r.written, r.targets, is_name) for r in rendered)
         translation.checks = [*chain.from_iterable(by_passage)]
     if sureness is not None:
-        words = [words_of_passage(r.passage, r.written, r.targets, r.restored, tokenizer) for r in rendered]
+        words = [words_of_passage(r.passage, r.written, r.targets, r.moves, r.restored, tokenizer) for r in rendered]
         sureness.show(translation, prepared, [r.restored for r in rendered], words)
     if not prepared.parsed.is_plain:
         return translation
@@ -270,14 +274,18 @@ def worst_reason(reasons: SequenceOf[FinishReason]) -> FinishReason:
 
 
 def _aligned_sentences(
-    passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
+    passage: PreparedPassage,
+    targets: list[Span],
+    moves: list[Edits],
+    tokenizer: Tokenizer,
+    prefix: SequenceOf[int],
 ) -> list[AlignedSentence]:
     sentences = []
-    for sentence, target_span in zip(passage.sentences, targets, strict=True):
+    for sentence, target_span, edits in zip(passage.sentences, targets, moves, strict=True):
         if sentence.attention_pass is None:
             continue
         source = tokenizer.source_tokens(sentence.span.of(passage.protected.text), prefix)
-        target = tokenizer.target_tokens(sentence.hypothesis().token_ids)
+        target = tokenizer.target_tokens(sentence.hypothesis().token_ids, edits)
         weights = sentence.attention_pass.output.weights
         source = [token.moved(sentence.span.start) for token in source]
         target = [_clipped(token.moved(target_span.start), target_span.end) for token in target]
@@ -328,12 +336,14 @@ def _starts(passage: PreparedPassage, targets: list[Span], slots: Mapping[int, S
     return sorted(starts)
 
 
-def _slot_places(passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
+def _slot_places(
+    passage: PreparedPassage, targets: list[Span], moves: list[Edits], tokenizer: Tokenizer, rank: int
+) -> dict[int, Span]:
     places = {}
-    for sentence, target in zip(passage.sentences, targets, strict=True):
+    for sentence, target, edits in zip(passage.sentences, targets, moves, strict=True):
         token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
         written = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
-        tokens = tokenizer.target_tokens(token_ids) if written else []
+        tokens = tokenizer.target_tokens(token_ids, edits) if written else []
         for number, slot in written:
             places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
     spans = [sentence.span for sentence in passage.sentences]

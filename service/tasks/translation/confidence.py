@@ -13,7 +13,7 @@ from service.markup.passages import ParsedText
 from service.schemas.answers import Translation, WordConfidence
 from service.tasks.translation.alignment import words_of
 from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
-from service.text.spans import Span
+from service.text.spans import Edits, Span
 from service.text.tokenization import Tokenizer
 
 LogProbs = list[tuple[Span, float]]
@@ -50,7 +50,12 @@ def confidence_of(sentences: Iterable[Sentence], calibration: Confidence) -> flo
 
 
 def words_of_passage(
-    passage: PreparedPassage, written: str, targets: SequenceOf[Span], restored: Restored, tokenizer: Tokenizer
+    passage: PreparedPassage,
+    written: str,
+    targets: SequenceOf[Span],
+    moves: SequenceOf[Edits],
+    restored: Restored,
+    tokenizer: Tokenizer,
 ) -> LogProbs:
     """Return the words of a passage's translation that the model wrote, as spans of the restored text. A kept span is
     one word.
@@ -58,10 +63,11 @@ def words_of_passage(
     Args:
         written: the model's translation, with stand-ins in place of kept spans.
         targets: the spans of its sentences in `written`.
+        moves: what was taken out of the translation of each sentence.
     """
     words: LogProbs = []
-    for sentence, target in zip(passage.sentences, targets, strict=True):
-        for word, log_prob in _words_of_sentence(sentence, target, written, tokenizer):
+    for sentence, target, edits in zip(passage.sentences, targets, moves, strict=True):
+        for word, log_prob in _words_of_sentence(sentence, target, edits, written, tokenizer):
             span = restored.edits.after(word)
             if words and span.start < words[-1][0].end:
                 before, log_prob_before = words.pop()
@@ -70,10 +76,10 @@ def words_of_passage(
     return words
 
 
-def _words_of_sentence(sentence: Sentence, target: Span, written: str, tokenizer: Tokenizer) -> LogProbs:
+def _words_of_sentence(sentence: Sentence, target: Span, edits: Edits, written: str, tokenizer: Tokenizer) -> LogProbs:
     """Return the words of a sentence. Each token counts in one of them: the end of sequence in the last one."""
     hypothesis = sentence.hypothesis()
-    tokens = [token.moved(target.start) for token in tokenizer.target_tokens(hypothesis.token_ids)]
+    tokens = [token.moved(target.start) for token in tokenizer.target_tokens(hypothesis.token_ids, edits)]
     tokens = [token._replace(start=min(token.start, target.end), end=min(token.end, target.end)) for token in tokens]
     words = words_of(tokens, written)
     starts, sums = [word.start for word in words], [0.0] * len(words)
