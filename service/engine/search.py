@@ -44,6 +44,8 @@ class Hypothesis:
     log_prob: float
     finish_reason: FinishReason
     token_scores: "SequenceOf[TokenScores]" = ()
+    next_tokens: "SequenceOf[tuple[int, float]]" = ()
+    """The most probable tokens behind the prefix with their log-probabilities, if the search has `n_next_tokens`."""
 
     def rank(self, length_penalty: float) -> tuple[bool, float]:
         """Return a key by which better hypotheses are larger: first those that ended by themselves, then by
@@ -68,11 +70,16 @@ class Search:
     once_tokens: tuple[int, ...] = ()
     """Tokens that a hypothesis writes at most once each, and whose probabilities are recorded."""
     finished: list[Hypothesis] = field(default_factory=list)
+    may_end: bool = False
+    """Whether end of sequence may follow the prefix immediately."""
+    n_next_tokens: int = 0
+    """How many of the most probable tokens behind the prefix are recorded; by greedy search alone."""
 
     def __reduce__(self) -> tuple[type["Search"], tuple[object, ...]]:
         """Send another process the best hypotheses only, and values without the names of their fields."""
         settings = self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold
-        return Search, (*settings, self.stop, self.prefix, self.once_tokens, self.best())
+        tokens, behind_prefix = (self.prefix, self.once_tokens), (self.may_end, self.n_next_tokens)
+        return Search, (*settings, self.stop, *tokens, self.best(), *behind_prefix)
 
     def best(self) -> list[Hypothesis]:
         """Return the n_best hypotheses, best first."""
