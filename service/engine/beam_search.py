@@ -150,7 +150,7 @@ class Beam:
             return False
         k = min(self.n_candidates, len(log_probs[self.live[0][1]]))  # other sequences may need more
         totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row][:k]]
-        if self.length == len(self._search.prefix):  # a translation is never empty
+        if self.length == len(self._search.prefix) and not self._search.may_end:  # a translation is never empty
             candidates = token_ids[self.live[0][1]][:k]
             totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
         if self._search.once_tokens:

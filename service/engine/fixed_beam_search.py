@@ -131,7 +131,7 @@ class FixedBeamSearch:
             np.zeros(n_places, np.int64) for _ in range(7)
         )
         self._penalties, self._thresholds, self._ranks_to_beat = (np.zeros(n_places) for _ in range(3))
-        self._has_fixed_width, self._has_rank_to_beat = np.zeros((2, n_places), np.bool_)
+        self._has_fixed_width, self._has_rank_to_beat, self._may_end = np.zeros((3, n_places), np.bool_)
         self._watched: dict[int, list[ScoreHistory]] = {}
         """The scores of each of the live hypotheses, by place, for sequences whose scores are recorded."""
         self._launched: _Launched | None = None
@@ -215,7 +215,7 @@ class FixedBeamSearch:
         self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
         self._ranks_to_beat[place], self._has_rank_to_beat[place] = -np.inf, search.stop != "empty"
-        self._has_fixed_width[place] = search.has_fixed_width
+        self._has_fixed_width[place], self._may_end[place] = search.has_fixed_width, search.may_end
         if search.scored or search.once_tokens:
             self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix] * MAX_BEAM_SIZE
         self.places.enter(sequence, place)
@@ -244,7 +244,8 @@ class FixedBeamSearch:
         begins = lengths <= n_prefix
         has_new = bool(begins.any())
         if has_new:  # a translation is never empty
-            totals[(lengths == n_prefix)[:, None, None] & (best[rows] == self._eos)] = -np.inf
+            never_ends = (lengths == n_prefix) & ~self._may_end[:P]
+            totals[never_ends[:, None, None] & (best[rows] == self._eos)] = -np.inf
         for place in self._watched:
             for j, row in enumerate(rows[place].tolist()):
                 totals[place, j, np.isin(best[row], self._written_once(place, row))] = -np.inf

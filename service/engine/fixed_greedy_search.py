@@ -24,7 +24,7 @@ from service.engine.search import (
 
 K = 2
 """Number of candidates of each row: the second replaces end of sequence at the beginning of a target. There are more if
-a running sequence's scores are recorded."""
+a running sequence's scores are recorded, and while one records the next tokens behind its prefix."""
 STEPS_TOGETHER = 2
 """Number of steps that are launched together, where each is fed the most probable token of the step before. The host
 takes about as long for a launch as the device for a step. With 4 a single sentence is 3% faster, and 64 or 256 are 3 to
@@ -49,7 +49,8 @@ class FixedGreedySearch:
         self.places = Places[Search](places)
         self._rows = np.arange(places)
         self._tokens, self._positions = np.full(places, pad), np.zeros(places, np.int64)
-        self._limits, self._n_prefix, self._n_source = (np.zeros(places, np.int64) for _ in range(3))
+        self._limits, self._n_prefix, self._n_source, self._n_next = (np.zeros(places, np.int64) for _ in range(4))
+        self._may_end = np.zeros(places, np.bool_)
         self._log_probs = np.zeros(places)
         self._targets = np.zeros((places, 0), np.int64)
         """(places, T): the prefix, then the tokens written so far."""
@@ -57,6 +58,8 @@ class FixedGreedySearch:
         """The places that were in use when the current step was launched; None if its results have been used."""
         self._watched: dict[int, list[TokenScores]] = {}
         """The token scores, by place, of the sequences whose scores are recorded."""
+        self._next_tokens: dict[int, list[tuple[int, float]]] = {}
+        """The recorded tokens, by place, of the sequences that have `n_next_tokens`."""
         self._has_changed = np.zeros(places, np.bool_)
         """Whether the sequence has left the place since the launch, perhaps for another one."""
         self._is_warm = False
@@ -90,6 +93,7 @@ class FixedGreedySearch:
             self._limits[place], self._n_prefix[place] = search.max_target_tokens, len(prefix)
             self._n_source[place], self._log_probs[place] = len(sequence.source_ids), 0.0
             self._tokens[place], self._positions[place] = self._bos, 0
+            self._n_next[place], self._may_end[place] = search.n_next_tokens, search.may_end
             if search.scored or search.once_tokens:
                 self._watched[place] = [prefix_scores(search.once_tokens)] * len(prefix)
             self.places.enter(sequence, place)
@@ -134,16 +138,20 @@ class FixedGreedySearch:
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:
         places = self.places.leave(sequences)
-        for place in places.tolist() if self._watched else ():
+        for place in places.tolist() if self._watched or self._next_tokens else ():
             self._watched.pop(place, None)
+            self._next_tokens.pop(place, None)
         self._tokens[places], self._positions[places], self._has_changed[places] = self._pad, 0, True
+        self._n_next[places] = 0
         self._decoder.leave(places)
 
     def _launch(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
         """Launch steps of these places (N), which are in use. Some sequences may have ended: their results are dropped,
         and those of maximum length are fed at position 0."""
         R = smallest_size(int(places[-1]) + 1, self._sizes)
-        M, k = 1, WATCHED_CANDIDATES if self._watched else K
+        is_first = positions == self._n_prefix[places]
+        k = max(WATCHED_CANDIDATES if self._watched else K, int(self._n_next[places][is_first].max(initial=0)))
+        M = 1
         if self._ahead and not self._watched and (positions > self._n_prefix[places]).all():
             M, k = STEPS_TOGETHER, 1
         fed, at = np.full(R, self._pad), np.zeros((M, R), np.int64)
@@ -166,20 +174,25 @@ class FixedGreedySearch:
             return best[..., 0], log_probs[..., 0]
         (positions,), (best,), (log_probs,), n_prefix = lengths - 1, best, log_probs, self._n_prefix[places]
         chooses, is_first = positions >= n_prefix, positions == n_prefix
-        is_empty = is_first & (best[:, 0] == self._eos)  # a translation is never empty
+        for at in np.flatnonzero(is_first & (self._n_next[places] > 0)).tolist():
+            n = self._n_next[places[at]]
+            recorded = best[at, :n].tolist(), log_probs[at, :n].tolist()
+            self._next_tokens[int(places[at])] = [*zip(*recorded, strict=True)]
+        never_ends = is_first & ~self._may_end[places]
+        is_empty = never_ends & (best[:, 0] == self._eos)  # a translation is never empty
         choice = self._rows[: len(places)], is_empty.astype(np.int64)
         for i in (
             np.flatnonzero([place in self._watched for place in places.tolist()] & chooses) if self._watched else ()
         ):
-            choice[1][i] = self._choose(int(places[i]), best[i].tolist(), log_probs[i].tolist(), bool(is_first[i]))
+            choice[1][i] = self._choose(int(places[i]), best[i].tolist(), log_probs[i].tolist(), bool(never_ends[i]))
         tokens = np.where(chooses, best[choice], self._targets[places, positions])
         return tokens[None], np.where(chooses, log_probs[choice], np.float32(0))[None]
 
-    def _choose(self, place: int, candidates: list[int], log_probs: list[float], is_first: bool) -> int:
+    def _choose(self, place: int, candidates: list[int], log_probs: list[float], never_ends: bool) -> int:
         """Return the index of the best candidate that may be written, if the sequence's scores are recorded."""
         once, position = self.places.sequence(place).output.once_tokens, int(self._positions[place])
         written = self._targets[place, :position].tolist()
-        choice, token_scores = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)
+        choice, token_scores = chosen_once(once, candidates, log_probs, written, self._eos if never_ends else None)
         self._watched[place].append(token_scores)
         return choice
 
@@ -190,6 +203,7 @@ class FixedGreedySearch:
             return sequence
         token_ids: list[int] = self._targets[place, : self._positions[place]].tolist()
         reason = reason_of(token_ids, self._eos, sequence.output.max_target_tokens)
-        token_scores = self._watched.get(place, ())
-        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason, token_scores))
+        token_scores, next_tokens = self._watched.get(place, ()), self._next_tokens.get(place, ())
+        hypothesis = Hypothesis(token_ids, float(self._log_probs[place]), reason, token_scores, next_tokens)
+        sequence.output.finished.append(hypothesis)
         return sequence

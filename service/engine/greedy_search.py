@@ -37,6 +37,7 @@ class _GreedyState:
 
     token_ids: Ints = field(default_factory=list)
     token_scores: list[TokenScores] = field(default_factory=list)
+    next_tokens: list[tuple[int, float]] | tuple[()] = ()
 
     def steps_to_check(self, search: Search) -> int:
         """Return after how many tokens the sequence is at its limit, or checked for repetition."""
@@ -64,7 +65,8 @@ class GreedySearch:
         self._first: Ints = []
         """Rows whose first token comes next."""
         self._guided: list[tuple[int, Sequence[Search]]] = []
-        """Rows whose token may not be the most probable one: of sequences with a prefix or with recorded scores."""
+        """Rows whose token may not be the most probable one, or not the only one that is recorded: of sequences with a
+        prefix, with recorded scores or with `n_next_tokens`."""
         self._length = 0
         """The largest position and one more."""
         self._steps_to_check = 0
@@ -88,7 +90,8 @@ class GreedySearch:
         R = len(running)
         if self._has_changed or len(self._append) != R:
             self._look_at_all(running)
-        k = max([n_candidates(sequence.output) for _, sequence in self._guided], default=N_CANDIDATES)
+        guided = [(sequence.output, len(sequence.state.token_ids)) for _, sequence in self._guided]
+        k = max([n_candidates(search, position) for search, position in guided], default=N_CANDIDATES)
         candidates, log_probs = self._decoder.step(self._tokens[:R], self._positions[:R], self._length, k)
         best, gained = candidates[:, 0], log_probs[:, 0]
         for row, sequence in self._guided:
@@ -130,7 +133,7 @@ class GreedySearch:
         self._guided, self._first, checks = [], [], []
         for row, (sequence, state, length) in enumerate(zip(running, states, lengths, strict=True)):
             search = sequence.output
-            if search.prefix or search.scored or search.once_tokens:
+            if search.prefix or search.scored or search.once_tokens or search.n_next_tokens:
                 self._guided.append((row, sequence))
             elif length == 0:
                 self._first.append(row)
@@ -156,21 +159,26 @@ class GreedySearch:
         once, prefix = search.once_tokens, search.prefix
         scores = [prefix_scores(once)] * len(prefix) + state.token_scores if once or search.scored else ()
         log_prob = float(self._log_probs[row])
-        search.finished.append(Hypothesis(token_ids, log_prob, reason_of(token_ids, self._eos, limit), scores))
+        reason = reason_of(token_ids, self._eos, limit)
+        search.finished.append(Hypothesis(token_ids, log_prob, reason, scores, state.next_tokens))
         sequence.finished = True
 
 
 def _guide(sequence: Sequence[Search], candidates: Ints, log_probs: list[float], eos: int) -> tuple[int, float]:
-    """Return the next token of a sequence with a prefix, or whose scores are recorded, and its log-probability."""
+    """Return the next token of a guided sequence, and its log-probability."""
     search, state = sequence.output, sequence.state
     position = len(state.token_ids)
     if position < len(search.prefix):
         return search.prefix[position], 0.0
-    never = eos if position == len(search.prefix) else None
+    is_first = position == len(search.prefix)
+    never = eos if is_first and not search.may_end else None
+    if is_first and search.n_next_tokens:
+        n = search.n_next_tokens
+        state.next_tokens = [*zip(candidates[:n], log_probs[:n], strict=True)]
     if not search.scored and not search.once_tokens:
         choice = int(candidates[0] == never)
     else:
-        n = n_candidates(search)  # other sequences may need more
+        n = n_candidates(search, position)  # other sequences may need more
         written = state.token_ids
         choice, scores = chosen_once(search.once_tokens, candidates[:n], log_probs[:n], written, never)
         state.token_scores.append(scores)
@@ -196,6 +204,7 @@ N_CANDIDATES = 2
 """Enough candidates of a row: the best may be end of sequence, which does not come first."""
 
 
-def n_candidates(search: Search) -> int:
-    """Return the number of candidates that are enough."""
-    return max(WATCHED_CANDIDATES, N_CANDIDATES + len(search.once_tokens)) if search.once_tokens else N_CANDIDATES
+def n_candidates(search: Search, position: int) -> int:
+    """Return the number of candidates that are enough for the token at a position."""
+    n = max(N_CANDIDATES, search.n_next_tokens if position == len(search.prefix) else 0)
+    return max(WATCHED_CANDIDATES, n, N_CANDIDATES + len(search.once_tokens)) if search.once_tokens else n

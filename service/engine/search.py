@@ -45,6 +45,8 @@ class Hypothesis:
     log_prob: float
     finish_reason: FinishReason
     token_scores: "SequenceOf[TokenScores]" = ()
+    next_tokens: "SequenceOf[tuple[int, float]]" = ()
+    """The most probable tokens behind the prefix with their log-probabilities, if the search has `n_next_tokens`."""
 
     def rank(self, length_penalty: float) -> tuple[bool, float]:
         """Return a key by which better hypotheses are larger: first those that ended by themselves, then by
@@ -71,12 +73,16 @@ class Search:
     finished: list[Hypothesis] = field(default_factory=list)
     scored: bool = False
     """Whether the probability of each token is recorded, also without `once_tokens`."""
+    may_end: bool = False
+    """Whether end of sequence may follow the prefix immediately."""
+    n_next_tokens: int = 0
+    """How many of the most probable tokens behind the prefix are recorded; by greedy search alone."""
 
     def __reduce__(self) -> tuple[type["Search"], tuple[object, ...]]:
         """Send another process the best hypotheses only, and values without the names of their fields."""
         settings = self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold
-        scored = (True,) if self.scored else ()
-        return Search, (*settings, self.stop, self.prefix, self.once_tokens, self.best(), *scored)
+        tokens = self.prefix, self.once_tokens
+        return Search, (*settings, self.stop, *tokens, self.best(), self.scored, self.may_end, self.n_next_tokens)
 
     def best(self) -> list[Hypothesis]:
         """Return the n_best hypotheses, best first."""

@@ -55,6 +55,7 @@ from service.tasks.context import Context
 from service.tasks.detection import detect_languages
 from service.tasks.reranking import ranked
 from service.tasks.translation import pivot
+from service.tasks.translation.beginning import refuse_other_beginning
 from service.tasks.translation.leg import OnPiece
 from service.tasks.translation.pivot import Route
 from service.text.identification import MIN_OTHER, IdentifiedLanguage
@@ -263,7 +264,7 @@ class Models:
             return await self._translate_detected(directions, request, context, on_piece)
         source, target, route = plan
         if not route:
-            unchanged = [_unchanged(i, text, on_piece) for i, text in enumerate(request.text)]
+            unchanged = [_unchanged(i, request, on_piece) for i in range(len(request.text))]
             return _answer(request, unchanged, source, target)
         terms = await self._terms(request, source, target, context)
         recall = await self._recall(request, source, target, context)
@@ -303,8 +304,8 @@ class Models:
                 with suppress(MemoryMismatch):  # as above
                     recalls[name] = await self._recall(request, name, target, context)
             places[name].append(i)
-        translations = {i: _unchanged(i, request.text[i], on_piece) for i in unchanged}
-        parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
+        translations = {i: _unchanged(i, request, on_piece) for i in unchanged}
+        parts = [_with_texts(request, places[name]) for name in routes]
         answers = await gather(
             pivot.translate(
                 routes[name],
@@ -428,7 +429,14 @@ def _made_by(route: Route) -> tuple[str | None, Pivot | None]:
     return None, Pivot(language=into.target, models=(first.manifest.name, second.manifest.name))
 
 
-def _unchanged(i: int, text: str, on_piece: OnPiece | None) -> Translation:
+def _with_texts(request: TranslateRequest, places: list[int]) -> TranslateRequest:
+    texts, prefixes = ([of[i] for i in places] if of else of for of in (request.text, request.target_prefix))
+    return request.model_copy(update={"text": texts, "target_prefix": prefixes})
+
+
+def _unchanged(i: int, request: TranslateRequest, on_piece: OnPiece | None) -> Translation:
+    text = request.text[i]
+    refuse_other_beginning(text, request.target_prefix[i] if request.target_prefix else None)
     if on_piece is not None:
         on_piece(i, text)
         on_piece(i, "")

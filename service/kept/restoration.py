@@ -57,6 +57,7 @@ def restore(
     before: Before = NOTHING_BEFORE,
     starts: Sequence[int] = (),
     language: str = "",
+    begun: int = 0,
 ) -> Restored:
     """Put every placeholder back.
 
@@ -66,9 +67,10 @@ def restore(
         before: the characters before a piece of a text.
         language: the language of the translation.
         starts: the starts of the sentences of the translation that begin with a capital, in order.
+        begun: the number of characters with which the translation must begin. Words are put back after them.
     """
     sentences = [words for words in aligned_words if words.source and words.target]
-    return _Restoration(protected, translated, slots, sentences, before, starts, language).restore()
+    return _Restoration(protected, translated, slots, sentences, before, starts, language, begun).restore()
 
 
 def keep_original(protected: Protected) -> Restored:
@@ -96,6 +98,7 @@ class _Restoration:
         before: Before,
         starts: Sequence[int],
         language: str,
+        begun: int,
     ) -> None:
         self._protected, self._translated, self._sentences, self._before_it = protected, translated, sentences, before
         self._starts, self._language, self._slots = starts, language, slots
@@ -104,6 +107,8 @@ class _Restoration:
         # Nothing is inserted into a span of the translation that looks like a kept one.
         strange = kept_spans(translated) if len(slots) < len(protected.placeholders) else []
         self._taken = sorted([*slots.values(), *(kept.span for kept in strange)], key=lambda span: span.pair)
+        if begun:
+            self._taken = [Span(0, begun), *(span for span in self._taken if span.start >= begun)]
         shown, written = ([i for i, c in enumerate(text) if c == "\n"] for text in (protected.text, translated))
         self._line_ends = dict(zip(shown, written, strict=True)) if len(shown) == len(written) else {}
         """The line ends of the translation by those of the text: models write none of their own."""

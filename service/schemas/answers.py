@@ -100,6 +100,11 @@ class Alternative(BaseModel):
         description="length: a sentence reached max_target_tokens; repetition: it went round in circles and was ended."
     )
     target_tokens: int = Field(description="Number of tokens, ends of sequence included.")
+    probability: Score | None = Field(
+        default=None,
+        description="With `target_prefix` and `alternatives`: the probability of the first token behind the prefix, "
+        "together with the tokens of the prefix's last word.",
+    )
 
 
 class DetectedLanguage(BaseModel):

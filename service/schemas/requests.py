@@ -1,5 +1,6 @@
 """Requests of the native interface."""
 
+import unicodedata
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
@@ -332,6 +333,23 @@ class DocumentOptions(Input):
     )
 
 
+def _listed_prefixes(value: object) -> object:
+    if not isinstance(value, str | list | None):
+        raise ValueError("must be a string, or a list of strings and null")
+    return [value] if isinstance(value, str) else value
+
+
+def _prefix(prefix: str) -> str:
+    controls = (c for c in valid_unicode(prefix) if unicodedata.category(c) == "Cc" and c not in "\t\n\r")
+    if control := next(controls, ""):
+        raise ValueError(f"must not have the control character {control!r}")
+    return prefix
+
+
+Prefix = Annotated[str, Field(max_length=10_000), AfterValidator(_prefix)]
+PrefixesAsSent = Prefix | list[Prefix | None]
+
+
 class TranslateRequest(_WithEmptyTexts, _AttendingRequest, TranslationOptions):
     format: Format = Field(
         default="text",
@@ -352,10 +370,24 @@ class TranslateRequest(_WithEmptyTexts, _AttendingRequest, TranslationOptions):
         lt=MAX_BEAM_SIZE,
         description="Number of further translations of each text; less than `beam_size`.",
     )
+    target_prefix: Annotated[list[Prefix | None], BeforeValidator(_listed_prefixes, PrefixesAsSent)] | None = Field(
+        default=None,
+        description="The characters with which the translation begins, or a list with those of each text, null where "
+        "there are none. A prefix may end inside a word. Alternatives differ in the first token behind it.",
+        examples=["Un ch"],
+    )
     alignment: bool = Field(default=False, description="Return the alignment of words and tokens.")
     checks: bool = Field(
         default=False, description="Return what each translation lost or has wrong, and whether that was mended."
     )
+
+    @field_validator("target_prefix")
+    @classmethod
+    def _is_one_for_each_text(cls, prefixes: list[str | None] | None, info: ValidationInfo) -> list[str | None] | None:
+        n_texts = len(info.data.get("text", ()))
+        if prefixes is not None and "text" in info.data and len(prefixes) != n_texts:
+            raise ValueError(f"must have as many prefixes as `text` has texts, {n_texts}, not {len(prefixes)}")
+        return prefixes
 
 
 class DetectRequest(_WithEmptyTexts):

@@ -18,7 +18,7 @@ from service.schemas.requests import CutEnd
 from service.text.pairs import Pair, PairTemplate
 from service.text.sentences import halves
 from service.text.spans import NO_EDITS, Edits, Span
-from service.text.tokens import REPLACEMENT, Token, locate_pieces, piece_reader, place_token
+from service.text.tokens import REPLACEMENT, Token, fewest_pieces, locate_pieces, piece_reader, place_token
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -94,6 +94,24 @@ class Tokenizer:
         # The fast method returns ids without pieces.
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
+
+    def target_ids(self, text: str) -> list[int] | None:
+        """Return the target tokens of a text, without special tokens around it; None if a character has no token."""
+        if not text:
+            return []
+        if self._vocabulary is not None:
+            return fewest_pieces(f" {self._normalized(text)}".encode(), self._written)
+        encoding = self._tokenizer.encode(self._with_plain_spaces(text), add_special_tokens=False)
+        ids: list[int] = encoding.ids
+        return ids if all(isinstance(self.pieces.get(token_id), bytes) for token_id in ids) else None
+
+    @cached_property
+    def _written(self) -> dict[bytes, int]:
+        return {piece: token_id for token_id, piece in self.pieces.items() if isinstance(piece, bytes) and piece}
+
+    def _normalized(self, text: str) -> str:
+        text, normalizer = self._with_plain_spaces(text), self._tokenizer.normalizer
+        return str(normalizer.normalize_str(text)) if normalizer else text
 
     def n_tokens(self, text: str) -> int:
         """Return the number of tokens of a text, without special tokens around it."""

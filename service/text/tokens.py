@@ -5,8 +5,9 @@ joined, are a space and the text. Offsets count characters (Unicode code points)
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from service.text.spans import Span
@@ -82,6 +83,25 @@ def _characters(data: bytes) -> tuple[str, list[int]]:
         ends += list(accumulate(sizes, initial=ends[-1]))[1:]
         position = ends[-1]
     return text, ends[1:]
+
+
+def fewest_pieces(data: bytes, ids: Mapping[bytes, int]) -> list[int] | None:
+    """Return the ids of as few pieces as possible that make up some UTF-8, the longest ones first; None if none do. So
+    are targets cut for which there is no tokenizer."""
+    longest = max(map(len, ids), default=0)
+    best: list[tuple[int, int] | None] = [*[None] * len(data), (0, 0)]
+    """For each position, the number of pieces from there on, and the end of the first."""
+    for start in range(len(data) - 1, -1, -1):
+        ends = range(min(start + longest, len(data)), start, -1)
+        rest = ((after[0] + 1, end) for end in ends if (after := best[end]) and data[start:end] in ids)
+        best[start] = min(rest, key=itemgetter(0), default=None)
+    found, start = list[int](), 0
+    while start < len(data):
+        if (piece := best[start]) is None:
+            return None
+        found.append(ids[data[start : piece[1]]])
+        start = piece[1]
+    return found
 
 
 def _visible(piece: bytes | str) -> str:

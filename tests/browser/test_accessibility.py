@@ -37,6 +37,8 @@ def test_axe_core_finds_nothing(visit: Visit, color_scheme: str, width: int) -> 
     part(page, "attention").locator("summary").first.click()
     page.locator("#translate .head").first.wait_for()
     settle(page)
+    part(page, "translation").locator(".word").first.click()
+    part(page, "choices").locator("button").first.wait_for()
     assert findings(page) == []
     page.locator("#tab-classify").click()
     editor(page).fill("I could watch this film every week.")

@@ -355,3 +355,33 @@ def test_a_translation_is_copied(visit: Visit) -> None:
     button.click()
     expect(page.locator("#translate .result").get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == part(page, "translation").inner_text()
+
+
+def test_a_word_is_replaced_and_the_rest_is_translated_anew(visit: Visit, server: httpx.Client) -> None:
+    page = visit(state("translate", text=TEXT))
+    settle(page)
+    first = translated(server, TEXT)["text"]
+    word = part(page, "translation").locator(".word").nth(1)
+    prefix = first[: first.index(word.inner_text())]
+    word.click()
+    offered = part(page, "choices").locator("button")
+    offered.first.wait_for()
+    other = offered.nth(1).locator("bdi").inner_text()
+    offered.nth(1).click()
+    expect(part(page, "translation")).to_contain_text(prefix + other)
+    assert part(page, "translation").inner_text() == translated(server, TEXT, target_prefix=prefix + other)["text"]
+    expect(part(page, "choices")).to_be_hidden()
+    editor(page).fill(TEXT + " ")  # another text, of which nothing was chosen
+    expect(part(page, "translation")).to_contain_text(first)
+
+
+def test_other_words_are_offered_and_chosen_by_keyboard(visit: Visit) -> None:
+    page = visit(state("translate", text=TEXT))
+    settle(page)
+    part(page, "translation").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(part(page, "choices").locator("button").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(part(page, "choices")).to_be_hidden()
+    expect(part(page, "translation")).to_be_focused()

@@ -30,8 +30,10 @@ def beam_search(
     prefix: tuple[int, ...] = (),
     once: tuple[int, ...] = (),
     scored: bool = False,
+    may_end: bool = False,
 ) -> list[Hypothesis]:
-    """The n_best targets, best first, each of which begins with the prefix and has each of `once` once at most."""
+    """The n_best targets, best first, each of which begins with the prefix and has each of `once` once at most.
+    `may_end`: a target may be the prefix alone."""
 
     def rank(hypothesis: Hypothesis) -> tuple[bool, float]:
         return hypothesis.finish_reason == "eos", hypothesis.log_prob / len(hypothesis.token_ids) ** length_penalty
@@ -44,7 +46,7 @@ def beam_search(
             ([*target, token], total + float(log_prob))
             for target, total in live
             for token, log_prob in enumerate(next_log_probs(target))
-            if (len(target) > len(prefix) or token != EOS) and not (token in once and token in target)
+            if (may_end or len(target) > len(prefix) or token != EOS) and not (token in once and token in target)
         ]
         continued.sort(key=lambda hypothesis: -hypothesis[1])
         best = continued[: beam_size if is_full else beam_size - len(finished)]

@@ -1,5 +1,6 @@
 /** The first task of the page: a text, its translation while it is written, and which words became which. */
 
+import { Choices } from "./choices.js";
 import { AUTO, Directions, nameOf, segments } from "./directions.js";
 import { DocumentTask } from "./document.js";
 import { copies, element } from "./dom.js";
@@ -21,6 +22,9 @@ export class TranslateView {
   #result;
   #links;
   #glossary;
+  #choices;
+  /** The chosen beginning of the translation, and what it is a translation of. */
+  #begun = { of: "", prefix: "" };
   /** The detected source of the last answer, if it was detected. */
   #detected = "";
 
@@ -50,7 +54,11 @@ export class TranslateView {
     });
     this.#parts = this.#task.parts;
     this.#result = new WordLine(box);
-    this.#links = new WordLinks({ source: this.#task.editor.words, target: this.#result });
+    this.#choices = new Choices(this.#parts.choices, box, (prefix) => this.#begin(prefix));
+    this.#links = new WordLinks({ source: this.#task.editor.words, target: this.#result }, (word, byKeyboard) => {
+      const { text } = this.#task.editor;
+      this.#choices.offer({ text, ...this.#asked() }, this.#result.before(word), this.#choice.target, byKeyboard);
+    });
     this.#parts.swap.addEventListener("click", () => this.#swap());
     for (const name of ["source", "target", "model"]) {
       this.#parts[name].addEventListener("change", () => this.#choose(name, this.#parts[name].value));
@@ -145,10 +153,18 @@ export class TranslateView {
 
   #body(text) {
     const { model } = this.#choice;
+    const asked = { text, ...this.#asked() };
+    const begun = JSON.stringify(asked) === this.#begun.of && { target_prefix: this.#begun.prefix };
     const shown = { alignment: true, confidence: true, ...(this.#parts.check.checked && { checks: true }) };
-    const body = { text, ...this.#asked(), ...shown };
+    const body = { ...asked, ...begun, ...shown };
     const alternatives = Math.min(OTHER_WORDINGS, this.#directions.beam(model) - 1);
     return alternatives > 0 ? { ...body, alternatives } : body;
+  }
+
+  /** @param {string} prefix  The beginning of the translation that the visitor has chosen. */
+  #begin(prefix) {
+    this.#begun = { of: JSON.stringify({ text: this.#task.editor.text, ...this.#asked() }), prefix };
+    this.#task.ask({ now: true });
   }
 
   /** Returns the options for every text and file. */
@@ -165,6 +181,7 @@ export class TranslateView {
 
   #clear() {
     this.#parts.copy.hidden = this.#parts.other.hidden = this.#parts.checks.hidden = true;
+    this.#choices.close();
     this.#result.show("", []);
   }
 
@@ -183,12 +200,13 @@ export class TranslateView {
     this.#task.tell(this.#directions.named(model ?? answer.model), others, "", both);
     const words = alignment?.words;
     this.#parts.copy.hidden = false;
+    this.#choices.close();
     this.#task.editor.show(words?.source ?? []);
     const target = words?.target ?? sureness.map((word) => ({ token: word.text, span: word.span }));
     this.#result.show(text, target);
     this.#result.doubt(doubts(target, sureness));
     this.#links.link(words?.pairs ?? "");
-    this.#parts.translation.setAttribute("aria-label", words ? "Translation; arrow keys walk its words" : "Translation");
+    this.#parts.translation.setAttribute("aria-label", words ? "Translation; arrow keys walk its words, Enter offers others" : "Translation");
     this.#parts.alternatives.replaceChildren(...alternatives.map((other) => wording(other.text, text, this.#choice.target)));
     this.#parts.other.hidden = alternatives.length === 0;
     return { attention, summary: `Translation: ${text}` };

@@ -106,6 +106,11 @@ export class WordLine {
     return piece ? this.#text.slice(piece.start, piece.end) : "";
   }
 
+  /** Returns the text before the piece that a token is in. */
+  before(token) {
+    return this.#text.slice(0, this.#pieces.find(({ tokens }) => tokens.includes(token))?.start ?? 0);
+  }
+
   /** Returns the tokens that can be pointed at, in order; tokens of the same characters are together. */
   get groups() {
     return this.#pieces.filter(({ tokens }) => tokens.length > 0).map(({ tokens }) => tokens);

@@ -6,12 +6,17 @@ import { announce } from "./dom.js";
 
 export class WordLinks {
   #lines;
+  #chosen;
   /** @type {Record<Side, Map<number, number[]>>}  For each word its aligned words on the other side. */
   #others = { source: new Map(), target: new Map() };
 
-  /** @param {Record<Side, import("./wordline.js").WordLine>} lines */
-  constructor(lines) {
+  /**
+   * @param {Record<Side, import("./wordline.js").WordLine>} lines
+   * @param {(word: number, byKeyboard: boolean) => void} chosen  A word of the target is clicked, or Enter is pressed.
+   */
+  constructor(lines, chosen) {
     this.#lines = lines;
+    this.#chosen = chosen;
     this.#walkable(lines.target);
   }
 
@@ -62,6 +67,7 @@ export class WordLinks {
       const word = line.atPoint(event.clientX, event.clientY);
       if (word !== null) place = line.groups.findIndex((tokens) => tokens.includes(word));
       this.point("target", word);
+      if (word !== null && getSelection()?.isCollapsed) this.#chosen(word, false);
     });
     box.addEventListener("focus", () => {
       place = 0;
@@ -70,6 +76,11 @@ export class WordLinks {
     box.addEventListener("blur", () => this.point("target", null));
     box.addEventListener("keydown", (event) => {
       const last = line.groups.length - 1;
+      const word = line.groups[place]?.[0];
+      if (event.key === "Enter" && word !== undefined) {
+        event.preventDefault();
+        this.#chosen(word, true);
+      }
       const moves = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: last };
       if (!(event.key in moves)) return;
       event.preventDefault();

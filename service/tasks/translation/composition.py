@@ -1,5 +1,6 @@
 """Compose texts and answers of finished sentences: kept spans are put back, and tags are placed around their words."""
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
@@ -27,6 +28,7 @@ from service.tasks.translation.alignment import (
     word_weights,
     words_of,
 )
+from service.tasks.translation.beginning import end_of_beginning, kept_places
 from service.tasks.translation.checking import checks_of
 from service.tasks.translation.confidence import Sureness, words_of_passage
 from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
@@ -103,14 +105,17 @@ def renderings(
             words = _words_in_order(passage, written, targets)
         elif passage.needs_alignment:  # only then does every attention pass have weights
             words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
+        end, following = _end_of_beginning(passage, targets, moves, rank, tokenizer) if passage.beginning else (0, "")
         if not sentences:
             restored = keep_original(protected)
         elif protected.edits.old:
             slots = _slot_places(passage, targets, moves, tokenizer, rank)
             starts = _starts(passage, targets, slots) if target not in UNSPACED else ()
-            restored = restore(protected, written, slots, words, before, starts, target)
+            restored = restore(protected, written, slots, words, before, starts, target, end)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
+        if passage.beginning is not None:
+            restored = _with_beginning(restored, passage.beginning + following, end)
         if WRITTEN.search(protected.original) and direction.is_translation:
             restored = _with_numbers(restored, passage, direction)
         yield Rendering(passage, written, targets, moves, attended, restored)
@@ -124,8 +129,38 @@ def _with_numbers(restored: Restored, passage: PreparedPassage, direction: Direc
     copies = restored.copies if passage.sentences or passage.named else ()
     text = restored.text
     kept = [place for span, place in copies if span in passage.named or any(map(str.isalpha, place.of(text)))]
+    if passage.beginning:
+        begins = Span(0, len(passage.beginning))
+        kept = [begins, *(place for place in kept if place.start >= begins.end)]
     languages = direction.source_subtag, direction.target_subtag
     return replace(restored, text=write_numbers(passage.protected.original, text, languages, kept))
+
+
+def _end_of_beginning(
+    passage: PreparedPassage, targets: list[Span], moves: list[Edits], rank: int, tokenizer: Tokenizer
+) -> tuple[int, str]:
+    """Return where the beginning of a passage ends in the translation of its sentences, and the rest of a kept span
+    in which it ends."""
+    all_of = zip(passage.sentences, targets, moves, strict=True)
+    sentence, target, edits = [whole for whole in all_of if whole[0].beginning is not None][-1]
+    if sentence.beginning is None or sentence.beginning.is_whole:
+        return target.end, ""
+    n, following = end_of_beginning(sentence.beginning, sentence.hypothesis(rank), tokenizer)
+    return min(target.start + edits.after(Span(0, n)).end, target.end), following
+
+
+def _with_beginning(restored: Restored, beginning: str, end: int) -> Restored:
+    """Return a translation that begins with exactly these characters. They end where `end` was before placeholders were
+    put back."""
+    if restored.text.startswith(beginning):
+        return restored
+    after = restored.edits.after(Span(0, end)).end
+    by, edits = len(beginning) - after, restored.edits
+    later = [n for n, span in enumerate(edits.old) if span.start >= end]
+    old = Span(0, end), *(edits.old[n] for n in later)
+    new = Span(0, len(beginning)), *(edits.new[n].moved(by) for n in later)
+    copies = [(span, place.moved(by)) for span, place in restored.copies if place.start >= after]
+    return replace(restored, text=beginning + restored.text[after:], edits=Edits(old, new), copies=copies)
 
 
 def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> tuple[str, Edits]:
@@ -190,7 +225,7 @@ def compose_answer(
         sureness.show(translation, prepared, [r.restored for r in rendered], words)
     if not prepared.parsed.is_plain:
         return translation
-    if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
+    if any(sentence.sequence.output.n_best > 1 or sentence.continuations for sentence in sentences):
         translation.alternatives = _alternatives(prepared, best, tokenizer, direction)
     if len(sentences) > 1 or selection is not None or alignment:
         _show_parts(translation, sentences, rendered, selection, alignment)
@@ -252,7 +287,7 @@ def _alternatives(
 ) -> list[Alternative] | None:
     """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, without copies."""
     by_text = {best.text: best}
-    n_best = max([len(sentence.sequence.output.best()) for sentence in prepared.sentences])
+    n_best = max([len(sentence.hypotheses) for sentence in prepared.sentences])
     for rank in range(1, n_best):
         rendered = renderings(prepared, tokenizer, direction, rank=rank)
         text = prepared.parsed.render(rendering.restored for rendering in rendered)
@@ -265,7 +300,10 @@ def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative
     target_tokens = sum([len(hypothesis.token_ids) for hypothesis in hypotheses])
     reasons = [hypothesis.finish_reason for hypothesis in hypotheses]
     score = sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens)
-    return Alternative(text=text, score=score, finish_reason=worst_reason(reasons), target_tokens=target_tokens)
+    answer = Alternative(text=text, score=score, finish_reason=worst_reason(reasons), target_tokens=target_tokens)
+    for continuation in (item for sentence in sentences for item in sentence.continuations[rank : rank + 1]):
+        answer.probability = None if continuation.log_prob is None else math.exp(continuation.log_prob)
+    return answer
 
 
 def worst_reason(reasons: SequenceOf[FinishReason]) -> FinishReason:
@@ -339,11 +377,12 @@ def _starts(passage: PreparedPassage, targets: list[Span], slots: Mapping[int, S
 def _slot_places(
     passage: PreparedPassage, targets: list[Span], moves: list[Edits], tokenizer: Tokenizer, rank: int
 ) -> dict[int, Span]:
-    places = {}
+    places: dict[int, Span] = {}
     for sentence, target, edits in zip(passage.sentences, targets, moves, strict=True):
         token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
         written = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
         tokens = tokenizer.target_tokens(token_ids, edits) if written else []
+        places |= kept_places(sentence, target)
         for number, slot in written:
             places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
     spans = [sentence.span for sentence in passage.sentences]

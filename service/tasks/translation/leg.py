@@ -21,10 +21,12 @@ from service.markup import plain
 from service.markup.passages import ParsedText, Passage
 from service.memories.recall import Recall
 from service.passes.attention import AttentionPass
+from service.pool.pool import Pool
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Selection, refuse_too_many_weights
 from service.tasks.context import Context
+from service.tasks.translation.beginning import Walk, begin_text, continuations, continue_sentence
 from service.tasks.translation.composition import compose_answer, render, translated_text
 from service.tasks.translation.confidence import Sureness
 from service.tasks.translation.reading import MAX_INLINE, NewSearch, PreparedText, Reader, Sentence, parse_text
@@ -130,6 +132,10 @@ class Leg:
         if self._selection is not None:  # a lower bound: every translation has a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
             refuse_too_many_weights(translator.max_numbers, n_weights)
+        eos = translator.manifest.special_tokens.eos
+        for prepared, prefix in zip(self.prepared_texts, request.target_prefix or (), strict=False):
+            if prefix is not None:
+                begin_text(prepared, prefix, reader, eos)
 
     def _parsed(self, text: str, terms: Terms | None) -> ParsedText:
         if not self._direction.is_translation:  # a model may mean something with marks
@@ -188,7 +194,10 @@ class Leg:
         await self._attend(self._attention_passes(prepared_texts))
 
     async def _translate(self, sentences: list[Sentence]) -> None:
-        await self._search([sentence.sequence for sentence in sentences])
+        if self._request.target_prefix is None:
+            await self._search([sentence.sequence for sentence in sentences])
+        else:
+            await self._search_on(sentences)
         lacking = [sentence for sentence in sentences if sentence.slots and not sentence.has_all_slots]
         if lacking:
             await self._rewind(lacking)
@@ -224,8 +233,11 @@ class Leg:
             context.timing.attended(await pool.run(passes, context.deadline, context.admission))
 
     async def _search(self, sequences: list[Sequence[Search]]) -> None:
+        await self._run_in(self._pool, sequences)
+
+    async def _run_in(self, pool: Pool[Search], sequences: list[Sequence[Search]]) -> None:
         context = self._context
-        context.timing.ran(await self._pool.run(sequences, context.deadline, context.admission))
+        context.timing.ran(await pool.run(sequences, context.deadline, context.admission))
 
     async def _run_in_pieces(self, on_piece: OnPiece) -> None:
         pieces = ((i, piece) for i, prepared in enumerate(self.prepared_texts) for piece in prepared.pieces())
@@ -252,6 +264,26 @@ class Leg:
             for _, _, task in running:
                 task.cancel()
         on_piece(last, "")
+
+    async def _search_on(self, sentences: list[Sentence]) -> None:
+        """Search for translations, some of which have beginnings. With alternatives, other tokens follow these."""
+        n_more, tokenizer = self._request.alternatives, self._translator.tokenizer
+        begun = [s for s in sentences if s.beginning is not None and not s.beginning.is_whole]
+        walks = {id(s): Walk(s, tokenizer, s.sequence.output.beam_size) for s in begun}
+        others = {id(s): Walk(s, tokenizer, n_more + 1, goes_beyond=True) for s in begun} if n_more else {}
+        open_walks = [*walks.values(), *others.values()]
+        while open_walks := [walk for walk in open_walks if walk.live]:
+            probes = [probe for walk in open_walks for probe in walk.probe()]
+            await self._run_in(self._translator.greedy, probes)
+            for walk in open_walks:
+                walk.advance()
+        alternatives = {key: walk.searches() for key, walk in others.items()}
+        for sentence in begun:
+            continue_sentence(sentence, walks[id(sentence)])
+        sequences = [sentence.sequence for sentence in sentences if not sentence.is_translated]
+        await self._search([*sequences, *(sequence for found in alternatives.values() for _, sequence in found)])
+        for sentence in begun if n_more else ():
+            sentence.continuations = continuations(sentence, alternatives[id(sentence)])[: n_more + 1]
 
     async def _rewind(self, lacking: list[Sentence]) -> None:
         """Search again for sentences that lack slots, as long as a search finds more of the slots."""
@@ -300,6 +332,9 @@ def _new_search(request: TranslateRequest, direction: Direction, manifest: Manif
             raise UnsupportedOption(message)
     if request.format != "text" and (request.attention or request.alignment or request.alternatives):
         raise UnsupportedOption(f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}")
+    if request.target_prefix is not None and (request.format != "text" or request.memory_id is not None):
+        other = f"`format` text, not {request.format}" if request.format != "text" else "no `memory_id`"
+        raise UnsupportedOption(f"`target_prefix` needs {other}")
     if request.tags is not None and request.format not in ("html", "xml"):
         raise UnsupportedOption(f"`tags` needs `format` html or xml, not {request.format}")
     decoding = manifest.decoding
@@ -314,7 +349,7 @@ def _new_search(request: TranslateRequest, direction: Direction, manifest: Manif
         message = f"must be at least {n_first + 1} for this model ({n_first} of them name the language)"
         raise InvalidFields([(("max_target_tokens",), message)])
     beam_size = request.beam_size or decoding.beam_size
-    if request.alternatives >= beam_size:
+    if request.alternatives >= beam_size and None in (request.target_prefix or (None,)):
         raise InvalidFields([(("alternatives",), f"must be less than `beam_size` ({beam_size})")])
     penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
     threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold

@@ -42,7 +42,7 @@ async def translate(
     last = Leg(translator, direction, request, context, stored_terms, recall=None if earlier else recall)
     first = None
     if earlier:
-        plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None})
+        plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None, "target_prefix": None})
         first = Leg(*earlier[0], plainly, context, stored_terms, direction.target, recall)
         await first.read()
         await first.run()

@@ -1,9 +1,10 @@
 """Read texts for a model: kept spans are replaced, and sentences are cut and tokenized."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from service.base.errors import LimitExceeded
 from service.engine.scheduler import Sequence
@@ -54,6 +55,36 @@ def parse_markup(
     return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES, languages)
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """The beginning of the translation of a sentence.
+
+    Attributes:
+        text: the beginning as the client has written it.
+        is_whole: whether it is the whole translation.
+        token_ids: tokens of its whole words.
+        usual: the tokens that the tokenizer makes of the rest.
+        rest: what follows the whole words, in UTF-8.
+        pieces: what the tokens of slots stand for, in UTF-8.
+        places: the places of kept spans that are no slots in it, by the number of the placeholder.
+    """
+
+    text: str
+    is_whole: bool
+    token_ids: list[int]
+    usual: list[int]
+    rest: bytes
+    pieces: Mapping[int, bytes]
+    places: Mapping[int, Span]
+
+
+class Continuation(NamedTuple):
+    """A translation with a given beginning, and the log-probability of the first token behind it; None: not known."""
+
+    hypothesis: Hypothesis
+    log_prob: float | None
+
+
 @dataclass
 class Sentence:
     """A sentence of a passage, or a part of a sentence that is too long for the model."""
@@ -70,13 +101,21 @@ class Sentence:
     """Whether the sentence is the name of a speaker before a colon."""
     is_capitals: bool = False
     """Whether the sentence is read in small letters, and its translation is written in capitals."""
+    beginning: Beginning | None = None
+    continuations: list[Continuation] = field(default_factory=list)
+    """The translation and its alternatives, which differ in the first token behind the beginning."""
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
         """Return the hypothesis with this rank, or the last one; 0 is the best."""
         if rank == 0 and self.rewound is not None:
             return self.rewound
-        hypotheses = self.sequence.output.best()
+        hypotheses = self.hypotheses
         return hypotheses[min(rank, len(hypotheses) - 1)]
+
+    @property
+    def hypotheses(self) -> list[Hypothesis]:
+        """The hypotheses that were found, best first."""
+        return [item.hypothesis for item in self.continuations] or self.sequence.output.best()
 
     @property
     def is_translated(self) -> bool:
@@ -103,6 +142,8 @@ class PreparedPassage:
     """The carried spans of the last reading, whether or not its translation was chosen."""
     checks: list[Check] = field(default_factory=list)
     """What earlier translations lost or invented."""
+    beginning: str | None = None
+    """The characters with which the translation begins, if the client has said so."""
 
     @property
     def needs_alignment(self) -> bool:

@@ -20,6 +20,7 @@ from service.numbers.verified_spans import HINT, VerifiedSpan
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Check, CheckKind
 from service.tasks.translation.alignment import after_prefix
+from service.tasks.translation.beginning import begin_again
 from service.tasks.translation.reading import PreparedPassage, Reader, Sentence
 from service.text.scripts import is_unspaced, without_hidden
 from service.text.sentences import UNSPACED
@@ -101,7 +102,12 @@ class Verification:
             item.dropped = [number for number in item.compared.as_words if not self._is_word(passage, item, number)]
         wrong = [item for item in checked if not item.is_right]
         carried = [kept for item in wrong for kept in self._next_carried(passage, item)]
-        return Rereading(passage, wrong, self._read_again(passage, carried)) if carried else None
+        if not carried:
+            return None
+        again = self._read_again(passage, carried)
+        if passage.beginning is not None and len(again.sentences) != len(passage.sentences):
+            return None
+        return Rereading(passage, wrong, again)
 
     def choose(self, rereading: Rereading) -> bool:
         """Give a passage the better of its translations, and record losses of the first. Return whether it changed."""
@@ -177,10 +183,13 @@ class Verification:
         new = sorted((kept.span for kept in carried), key=lambda span: span.pair)
         before = [kept for kept in passage.carried if len(set(overlapping(new, kept.span))) == 1]
         again = self._reader.prepare_passage(parsed, [*before, *carried])
+        if passage.beginning is not None:
+            begin_again(again, passage, self._reader.tokenizer, self._manifest.special_tokens.eos)
         known = {_key(sentence): sentence for sentence in passage.sentences}
         for sentence in again.sentences:
             if (former := known.get(_key(sentence))) is not None:
                 sentence.sequence, sentence.rewound = former.sequence, former.rewound
+                sentence.beginning, sentence.continuations = former.beginning, former.continuations
         return replace(again, parsed=passage.parsed)
 
     def _next_carried(self, passage: PreparedPassage, item: Checked) -> list[KeptSpan]:
@@ -288,5 +297,6 @@ def _are_at_ends(marks: list[KeptSpan], whole: Span, text: str) -> bool:
     return len(words) == 1 and len(words[0].split()) <= MAX_WORDS
 
 
-def _key(sentence: Sentence) -> tuple[SequenceOf[int], SequenceOf[int]]:
-    return tuple(sentence.sequence.source_ids), sentence.sequence.output.once_tokens
+def _key(sentence: Sentence) -> tuple[SequenceOf[int], SequenceOf[int], str | None]:
+    beginning = sentence.beginning.text if sentence.beginning is not None else None
+    return tuple(sentence.sequence.source_ids), sentence.sequence.output.once_tokens, beginning

@@ -71,6 +71,7 @@ EN_FR = {"source": "en", "target": "fr"}
 INPUT = {"name": "text_input", "shape": [1, 2], "datatype": "BYTES", "data": [["a dog", "a cat"]]}
 BODIES: tuple[tuple[str, Any], ...] = (
     ("/translate", {"text": ["the red <b>dog</b>", "a {n}"], **EN_FR, "format": "html", "beam_size": 2, "checks": True}),
+    ("/translate", {"text": ["the dog runs. a cat", "the cat"], "target_prefix": ["dog cat. ", None], "alternatives": 2, "alignment": True}),
     ("/translate", {"text": "the dog runs. a cat", "model": "tiny-en-fr", "alignment": True, "attention": True, "max_target_tokens": 9, "alternatives": 2, "beam_size": 3}),
     ("/translate", {"text": "<a>the dog</a>", "format": "xml", "tags": {"keep": ["a"], "blocks": ["b"]}, "glossary": {"dog": "chien"}}),
     ("/translate", {"text": "a", "timeout_s": 1, "keep": ["(?i)dog"], "glossary_id": "x"}),

@@ -109,12 +109,11 @@ def searched_by(kind: str, everybody: list[Sequence[Search]]) -> list[Sequence[S
     """The sequences as this kind of search takes them: greedy search has a single hypothesis."""
     if kind.startswith("beam"):
         return everybody
+    kept = ("once_tokens", "scored", "may_end")
+    options = [{name: getattr(sequence.output, name) for name in kept} for sequence in everybody]
     return [
-        Sequence(
-            s.source_ids,
-            Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens, scored=s.output.scored),
-        )
-        for s in everybody
+        Sequence(sequence.source_ids, Search(sequence.output.max_target_tokens, **of_sequence))
+        for sequence, of_sequence in zip(everybody, options, strict=True)
     ]
 
 

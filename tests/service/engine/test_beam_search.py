@@ -105,6 +105,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         once_tokens=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
         scored=bool(rng.integers(2)),
     )
+    search.may_end = sum(search.prefix) % 3 == 1
     return Sequence([*rng.integers(4, 100, int(rng.integers(1, 35))).tolist(), EOS], search, n_rows=beam_size)
 
 
@@ -123,6 +124,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
         search.prefix,
         search.once_tokens,
         search.scored,
+        search.may_end,
     )
 
 
@@ -291,7 +293,7 @@ def test_hypotheses_that_ended_by_themselves_come_first_then_by_penalized_log_pr
 
 def test_another_process_gets_the_best_hypotheses_in_the_same_order() -> None:
     found = [Hypothesis([5, EOS], score, "eos") for score in (-3.0, -1.0, -4.0, -2.0)]
-    search = Search(9, 4, 0.5, 2, 1.5, "full", (7,), (5, 6), found)
+    search = Search(9, 4, 0.5, 2, 1.5, "full", (7,), (5, 6), found, may_end=True, n_next_tokens=3)
     sent = pickle.loads(pickle.dumps(search))
     assert sent.best() == sent.finished == search.best() == [found[1], found[3]]
     assert {**vars(sent), "finished": found} == vars(search)

@@ -20,9 +20,10 @@ from service.engine.places import are_runaway, step_sizes
 from service.engine.scheduler import Sequence
 from service.engine.search import WATCHED_CANDIDATES, Search, is_runaway
 from tests.service.engine.fixed_rows import KINDS, Array, Rows, fixed_engine, search_all, searched_by
-from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
+from tests.service.engine.test_beam_search import BOS, V, expected, next_log_probs, random_sequence
 from tests.service.engine.test_beam_search import Rows as CompactRows
 from tests.service.fakes import prefill
+from tests.service.fakes import search_all as compact_search_all
 from tests.service.oracle import EOS
 
 PAD = 0
@@ -69,6 +70,25 @@ def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, see
             compact.step([alone])
         assert sequence.output.best() == alone.output.best()
         assert all(tuple(h.token_ids[: len(alone.output.prefix)]) == alone.output.prefix for h in alone.output.best())
+
+
+@pytest.mark.parametrize("kind", ["greedy", "greedy ahead", "compact"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tokens_behind_a_prefix_are_recorded_whatever_shares_the_steps(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    everybody = searched_by("greedy", [random_sequence(rng) for _ in range(20)])
+    for sequence in everybody[::2]:
+        prefix = tuple(rng.integers(4, V, int(rng.integers(0, 6))).tolist())
+        sequence.output = Search(len(prefix) + 1, prefix=prefix, may_end=True, n_next_tokens=int(rng.integers(1, V)))
+    if kind == "compact":
+        compact_search_all(GreedySearch(CompactRows(N_ROWS), BOS, EOS), N_ROWS, everybody, rng)
+    else:
+        search_all(engine_of(kind, Rows(N_ROWS, N_ROWS)), everybody, rng)
+    for sequence in everybody:
+        [hypothesis], n = sequence.output.best(), sequence.output.n_next_tokens
+        log_probs = next_log_probs(tuple(sequence.source_ids), sequence.output.prefix)
+        assert [log_prob for _, log_prob in hypothesis.next_tokens] == sorted(log_probs.tolist(), reverse=True)[:n]
+        assert all(log_probs[token] == log_prob for token, log_prob in hypothesis.next_tokens)
 
 
 class RowsWithoutNumbers(Rows):

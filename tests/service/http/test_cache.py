@@ -33,6 +33,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"format": "html"},
     {"max_target_tokens": 5, "checks": True},
     {"keep": ["dog"], "split_sentences": False},
+    {"target_prefix": ["cat horse ", None, "the", "a. dog "], "beam_size": 3, "alternatives": 2},
 ]
 
 
