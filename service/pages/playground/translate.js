@@ -1,18 +1,17 @@
 /** The first task of the page: a text, its translation while it is written, and which words became which. */
 
 import { Choices } from "./choices.js";
-import { AUTO, Directions, nameOf, segments } from "./directions.js";
+import { AUTO, Directions, nameOf } from "./directions.js";
 import { DocumentTask } from "./document.js";
 import { copies, element } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
 import { GlossaryField } from "./glossary.js";
+import { checked, doubts, wording } from "./remarks.js";
 import { Task, wordsUnder } from "./task.js";
 import { WordLine } from "./wordline.js";
 import { WordLinks } from "./wordlinks.js";
 
 const OTHER_WORDINGS = 2;
-/** A word that is less probable is underlined. */
-const UNSURE = 0.5;
 
 export class TranslateView {
   #task;
@@ -243,31 +242,4 @@ function offer(select, options, chosen, first = []) {
   const told = sorted.map(([value, name]) => [value, alike(name) ? `${name} (${value})` : name]);
   select.replaceChildren(...[...first, ...told].map(([value, name]) => element("option", { value }, name)));
   select.value = chosen;
-}
-
-/** Returns another translation, in which words that the first one does not have stand out. */
-function wording(text, first, language) {
-  const known = new Set(segments(first, language).map(({ segment }) => segment.toLowerCase()));
-  const isKnown = ({ segment, isWordLike }) => !isWordLike || known.has(segment.toLowerCase());
-  const words = segments(text, language).map((word) => (isKnown(word) ? word.segment : element("em", {}, word.segment)));
-  return element("li", { dir: "auto" }, ...words);
-}
-
-/**
- * Returns how probable each token is of which the model was unsure, by the token's number.
- *
- * @param {import("./types.js").Token[]} tokens
- * @param {import("./types.js").SureWord[]} words
- * @returns {Map<number, number>}
- */
-function doubts(tokens, words) {
-  const unsure = new Map(words.filter((word) => word.probability < UNSURE).map((word) => [word.span[0], word.probability]));
-  const found = tokens.map(({ span }, i) => /** @type {[number, number | undefined]} */ ([i, unsure.get(span[0])]));
-  return new Map(found.filter(([, probability]) => probability !== undefined));
-}
-
-/** Returns what checks found, for people. */
-function checked(checks) {
-  const found = checks.map(({ kind, source, target }) => element("li", { dir: "auto" }, `${kind}: ${source}${target ? ` → ${target}` : ""}`));
-  return [element("h3", {}, checks.length > 0 ? "Worth a look" : "Checked: nothing lost"), element("ul", {}, ...found)];
 }
