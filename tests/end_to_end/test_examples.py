@@ -46,7 +46,7 @@ def test_a_translation_is_answered_as_shown_below_it(server: httpx.Client, reque
 
 
 def test_pages_have_examples() -> None:
-    assert len(ANSWERED) == 3
+    assert len(ANSWERED) == 5
     assert {path for _, path, _, _ in EXAMPLES} == {path for path, _, _ in DESCRIBED} == {
         "/translate", "/detect", "/classify", "/embed",
     }  # fmt: skip
