@@ -11,9 +11,10 @@ import http.client
 import json
 import logging
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
-from service.base.errors import InvalidFields
+from service.base.errors import InvalidFields, NotStored
 from service.base.settings import Settings
 from service.jobs.job import Job
 from service.jobs.store import DueCall, JobStore
@@ -77,7 +78,8 @@ class Callbacks:
         except (OSError, http.client.HTTPException) as error:
             outcome, is_delivered = f"failed: {error}", False
         if is_delivered:
-            await in_thread(self._store.end_call, due.job.id)
+            with suppress(NotStored):  # it comes twice then
+                await in_thread(self._store.end_call, due.job.id)
         else:
             again = f"the next one follows in {due.pause_s:g} s" if due.pause_s else "it was the last one"
             logger.warning("a callback for document %s %s; %s", due.job.id, outcome, again)
