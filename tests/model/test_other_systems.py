@@ -117,7 +117,7 @@ def test_evaluation_scores_them_and_writes_their_cards(
     assert done.exit_code == 0
     scores = json.loads((trained / name / "evaluation.json").read_text())
     # The suite of failure cases is of translations from English to French.
-    assert list(scores) == (["test"] if name == "language-model" else ["test", "cases"])
+    assert list(scores) == (["test"] if name == "language-model" else ["test", "cases", "confidence"])
     assert list(scores["test"]) == metrics
     card = (trained / name / "README.md").read_text()
     assert of_card in card
