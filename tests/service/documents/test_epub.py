@@ -49,7 +49,7 @@ ONE = """\ufeff<?xml version="1.0" encoding="utf-8"?>\r
 <html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en-US"><head><title/><script src="a.js"/>\r
 <style type="text/css">/*<![CDATA[*/ a &gt; b {} /*]]>*/</style></head>\r
 <body><p>A<a id="p12"/> dog<br/>runs&nbsp;far.<img src="a.png" alt="A &quot;big&quot; dog"/></p><p/>\r
-<p xml:lang="la">Et tu &amp; x</p><svg xmlns="http://www.w3.org/2000/svg"><text>keep</text></svg></body></html>"""
+<p xml:lang="la">Et tu &amp; x</p><svg xmlns="http://www.w3.org/2000/svg"><text>a car</text></svg></body></html>"""
 TWO = '<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Second page</p></body></html>'
 FILES = {
     "mimetype": "application/epub+zip",
@@ -96,6 +96,7 @@ def test_readable_text_is_translated_and_everything_else_stays() -> None:
         ("O B/pages/the one.xhtml", 'A<a id="p12"/> dog<br/>runs&nbsp;far', 'A<a id="p12"/> DOG<br/>RUNS\xa0FAR'),
         ("O B/pages/the one.xhtml", "A &quot;big&quot; dog", "A &quot;BIG&quot; DOG"),
         ("O B/pages/the one.xhtml", "Et tu &amp; x", "ET TU &amp; X"),
+        ("O B/pages/the one.xhtml", "<text>a car", "<text>A CAR"),
         ("O B/pages/the one.xhtml", 'xml:lang="en-US"', 'xml:lang="de-DE"'),
     ):
         assert expected[name].count(old) == 1
