@@ -82,7 +82,8 @@ class Search:
         """Send another process the best hypotheses only, and values without the names of their fields."""
         settings = self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold
         tokens = self.prefix, self.once_tokens
-        return Search, (*settings, self.stop, *tokens, self.best(), self.scored, self.may_end, self.n_next_tokens)
+        rare = self.scored, self.may_end, self.n_next_tokens
+        return Search, (*settings, self.stop, *tokens, self.best(), *(rare if any(rare) else ()))
 
     def best(self) -> list[Hypothesis]:
         """Return the n_best hypotheses, best first."""
