@@ -11,7 +11,10 @@ from service.jobs.job import Job
 
 MAX_NAME_CHARACTERS = 255
 FILE_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
+    200: {
+        "description": "The translated file, of the type of its kind.",
+        "content": {"application/octet-stream": {}, "application/jsonl": {}},
+    }
 }
 """OpenAPI's description of an answer that is a file."""
 TRANSLATE_FILE = f"Translate a file: {LISTED_KINDS}. Its formatting stays."
