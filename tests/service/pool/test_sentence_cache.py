@@ -306,6 +306,9 @@ OTHER_OPTIONS = {
     "stop": "full",
     "prefix": (4,),
     "once_tokens": (5,),
+    "scored": True,
+    "may_end": True,
+    "n_next_tokens": 3,
 }
 
 
