@@ -12,6 +12,7 @@ from service.tasks.translation.reading import PreparedPassage, PreparedText, Sen
 from service.text.languages import Direction
 from service.text.sentences import is_speaker, sentence_spans
 from service.text.tokenization import Tokenizer
+from service.text.spans import NO_EDITS, Edits
 from service.text.tokens import Token
 from tests.service.stand_ins import protect
 
@@ -26,7 +27,7 @@ class Dictated(Tokenizer):
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         return [self._sentences[ids[0]] for ids in token_ids]
 
-    def target_tokens(self, token_ids: list[int]) -> list[Token]:
+    def target_tokens(self, token_ids: list[int], _: Edits = NO_EDITS) -> list[Token]:
         sentence, *slots = token_ids
         places = [(word, self._sentences[sentence].index(word)) for word in map(self._words.__getitem__, slots)]
         return [Token("", 0, 0), *(Token(word, start, start + len(word)) for word, start in places)]
