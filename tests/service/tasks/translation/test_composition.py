@@ -11,8 +11,8 @@ from service.tasks.translation import composition
 from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
 from service.text.languages import Direction
 from service.text.sentences import is_speaker, sentence_spans
-from service.text.tokenization import Tokenizer
 from service.text.spans import NO_EDITS, Edits
+from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 from tests.service.stand_ins import protect
 
