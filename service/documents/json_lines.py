@@ -12,7 +12,7 @@ from service.documents.encodings import decode
 MAX_TEXTS = 100_000
 """Most texts of one file."""
 TEXT, TRANSLATION = "text", "translation"
-SURROGATES = range(0xD800, 0xE000)
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _Line(NamedTuple):
@@ -55,11 +55,12 @@ def _lines(content: str, only_missing: bool) -> Iterator[_Line]:
         text = value.get(TEXT) if isinstance(value, dict) else value
         if not isinstance(text, str):
             raise InvalidDocument(f"Line {number} is neither a text nor an object with a `{TEXT}`")
-        if any(ord(character) in SURROGATES for character in text):
+        if SURROGATE.search(text):
             raise InvalidDocument(f"Line {number} has half of a surrogate pair")
         is_known = only_missing and isinstance(value, dict) and bool(value.get(TRANSLATION))
         yield _Line(written, value, text if text.strip() and not is_known else "")
 
 
 def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    dumped = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if SURROGATE.search(dumped) else dumped

@@ -126,13 +126,14 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
     ) -> tuple[Job, str]:
         limit = settings.max_timeout_s if is_waited_for else settings.document_timeout_s
         timeout_s = sent.timeout_s or limit
-        if is_waited_for and sent.callback_url is not None:
-            raise InvalidFields([(("callback_url",), "cannot be used with `wait`")])
+        key = _idempotency_key(http)
+        for name, value in (("callback_url", sent.callback_url), ("Idempotency-Key", key)):
+            if is_waited_for and value is not None:
+                raise InvalidFields([((name,), "cannot be used with `wait`")])
         if timeout_s > limit:
             raise InvalidFields([(("timeout_s",), f"must be at most {limit:g} s, not {timeout_s:g} s")])
         options = sent.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
         request = TranslateRequest(text=["-"], **options)
-        key = _idempotency_key(http)
         return await jobs.submit(
             file_name, data, request, timeout_s, http.state.context, document_options, sent.callback_url, key
         )

@@ -10,9 +10,12 @@ import hmac
 import http.client
 import json
 import logging
+import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from urllib.parse import urlsplit
+from functools import partial
+from urllib.parse import SplitResult, urlsplit
 
 from service.base.errors import InvalidFields, NotStored
 from service.base.settings import Settings
@@ -27,6 +30,7 @@ TIMEOUT_S = 10.0
 MAX_CALLS_AT_ONCE = 8
 MAX_URL_CHARACTERS = 2_000
 CONNECTIONS = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Callbacks:
@@ -37,6 +41,7 @@ class Callbacks:
         self._hosts = settings.callback_hosts
         self._secret = settings.secret("callback_secret") or ""
         self._calls: set[asyncio.Task[None]] = set()
+        self._threads = ThreadPoolExecutor(MAX_CALLS_AT_ONCE, "callback")  # slow hosts hold up nothing else
 
     def check(self, url: str | None) -> None:
         """Raises InvalidFields: the address is not one that may be called."""
@@ -69,20 +74,40 @@ class Callbacks:
         for task in self._calls:
             task.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _call(self, due: DueCall) -> None:
-        body = json.dumps(report_of(due.job), ensure_ascii=False).encode()
-        try:
-            status = await asyncio.to_thread(_post, due.url, body, signed_headers(body, self._secret))
-            outcome, is_delivered = f"was answered with {status}", status // 100 == 2
-        except (OSError, http.client.HTTPException) as error:
-            outcome, is_delivered = f"failed: {error}", False
-        if is_delivered:
+        parts = urlsplit(due.url)
+        if (parts.hostname or "").lower() not in self._hosts:  # it was one of them when the document was sent
+            logger.warning("a callback for document %s is dropped: its host is not named any more", due.job.id)
+            is_over = True
+        else:
+            is_over = await self._is_delivered(due, parts)
+        if is_over:
             with suppress(NotStored):  # it comes twice then
                 await in_thread(self._store.end_call, due.job.id)
+
+    async def _is_delivered(self, due: DueCall, parts: SplitResult) -> bool:
+        body = json.dumps(report_of(due.job), ensure_ascii=False).encode()
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+        connection = CONNECTIONS[parts.scheme](parts.hostname or "", port, timeout=TIMEOUT_S)
+        call = partial(_post, connection, parts, body, signed_headers(body, self._secret))
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                status = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            outcome = f"failed: {error or type(error).__name__}"
         else:
-            again = f"the next one follows in {due.pause_s:g} s" if due.pause_s else "it was the last one"
-            logger.warning("a callback for document %s %s; %s", due.job.id, outcome, again)
+            if status // 100 == 2:
+                return True
+            outcome = f"was answered with {status}"
+        finally:
+            with suppress(OSError):
+                if connection.sock is not None:
+                    connection.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it
+        again = f"the next one follows in {due.pause_s:g} s" if due.pause_s else "it was the last one"
+        logger.warning("a callback for document %s %s; %s", due.job.id, outcome, again)
+        return False
 
 
 def report_of(job: Job) -> dict[str, object]:
@@ -110,9 +135,7 @@ def signed_headers(body: bytes, secret: str) -> dict[str, str]:
     }
 
 
-def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
-    parts = urlsplit(url)
-    connection = CONNECTIONS[parts.scheme](parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+def _post(connection: http.client.HTTPConnection, parts: SplitResult, body: bytes, headers: dict[str, str]) -> int:
     try:
         path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
         connection.request("POST", path if path.startswith("/") else f"/{path}", body, headers)

@@ -11,9 +11,12 @@ TITLE = re.compile(r'(?:(?:!{3}|\?{3}\+?)[ \t]*+[\w-][\w \t-]*+(?:$|(?="))|={3}[
 """The first line of an admonition (!!! note) or of a tab (=== "Title")."""
 INDENT = 4
 MODULE = re.compile(
-    r"""import[ \t]+(?:[\w*{][^"']{0,2000}?\sfrom\s+)?["'][^"'\n]+["'];?[ \t]*$"""
-    r"""|export[ \t]+(?:(?:default|const|let|var|function|class|async)\b|[{*])""",
-    re.MULTILINE,
+    r"""import[ \t]+(?:(?:[\w$]+[ \t]*,?\s*)?(?:\{[^{}]{0,2000}\}\s*|\*\s*as\s+[\w$]+\s+)?from\s+)?
+        ["'][^"'\n]+["'];?[ \t]*$
+    |export[ \t]+(?:(?:const|let|var)[ \t]+[\w${\[][^\n=]*=|[{*]
+        |default[ \t]+(?:(?:async[ \t]+)?(?:function|class)\b|[({]|[\w$.]+(?:\(|;?[ \t]*$))
+        |(?:async[ \t]+)?function\b[ \t*]*[\w$]*[ \t]*\(|class[ \t]+[\w$]+[ \t]*(?:\{|extends\b))""",
+    re.MULTILINE | re.VERBOSE,
 )
 """The beginning of an import or export of MDX. An import may have several lines."""
 

@@ -237,10 +237,12 @@ def _source(html: str, items: list[_HtmlItem]) -> str:
 
 def _drawing(html: str, items: list[_HtmlItem], held: HeldAttributes) -> str:
     """Return the source of all items but the last, with anchors for the texts that people read."""
-    pieces = [items[0].raw]
-    for before, item, after in zip(items, items[1:], items[2:], strict=False):
+    pieces, ends, end = [items[0].raw], _ends_by_name(items), 0
+    for i, (before, item, after) in enumerate(zip(items, items[1:], items[2:], strict=False), 1):
         raw = html[item.start : after.start]
-        pieces.append(held.hold_text(raw) if item.kind is PieceKind.TEXT and before.tag in DRAWN else raw)
+        end = max(end, ends.get(i, i) if item.opaque else 0)
+        is_read = item.kind is PieceKind.TEXT and before.tag in DRAWN and i > end
+        pieces.append(held.hold_text(raw) if is_read else raw)
     return "".join(pieces)
 
 

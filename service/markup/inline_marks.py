@@ -256,7 +256,7 @@ def _parser() -> MarkdownIt:
         ruler.at(name, _record_span(getattr(rules_inline, "backtick" if name == "backticks" else name)))
     ruler.at("emphasis", _record_delimiters(rules_inline.emphasis.tokenize))
     ruler.at("strikethrough", _record_delimiters(rules_inline.strikethrough.tokenize))
-    parser.block.ruler.before("reference", "module", module, {"alt": ["paragraph", "reference", "blockquote"]})
+    parser.block.ruler.before("reference", "module", module)
     parser.block.ruler.before("reference", "container", container, {"alt": ["paragraph", "reference", "blockquote"]})
     ruler.before("newline", "title", _record_span(_end_of_title))
     ruler.before("emphasis", "doubled", _doubled)

@@ -314,4 +314,7 @@ def join_sentences(
         spans.append(Span(length + len(gap), length + len(gap) + len(target)))
         pieces += [gap, target]
         position, length = source.end, spans[-1].end
-    return "".join([*pieces, text[position:]]), spans
+    tail = text[position:]
+    if left_out:
+        tail = "".join(character for at, character in enumerate(tail, position) if at not in left_out)
+    return "".join([*pieces, tail]), spans

@@ -15,7 +15,7 @@ TOUCHING = re.compile(
     rf"|(?<!\S)(?P<before>[{_BEFORE_WORDS}])(?={_WORD})"
 )
 """A sign that touches the word behind it: between two words, at the end of the word before it, or before a word."""
-_BLANKS = r"[ \u00a0\u202f]*"
+_BLANK = r"[ \u00a0\u202f]"
 
 
 def apart(text: str) -> Iterator[tuple[Span, str]]:
@@ -25,19 +25,27 @@ def apart(text: str) -> Iterator[tuple[Span, str]]:
 
 
 def added_blanks(target: str, source: str, signs: Sequence[str]) -> list[Span]:
-    """Return the blanks of a translated sentence beside signs that touch words in the original, in order. A sign that
-    the source has with blanks elsewhere keeps them.
+    """Return the blanks of a translated sentence beside signs that touch words in the original, in order. All stay
+    where the source has the sign with blanks too, or the translation has it more or less often.
 
     Args:
         source: the sentence as it was read.
         signs: what was read for the signs that touch words in the original, with blanks.
     """
-    blanks: list[Span] = []
-    for read in {*signs}:
+    of_pattern: dict[str, list[str]] = {}
+    for read in signs:
         sign = read.strip(" ")
-        if source.count(sign) == signs.count(read):
-            written = f"[-{_DASHES}]" if sign in _DASHES else re.escape(sign)
-            before = "" if read[0] in _BEFORE_WORDS else _BLANKS
-            for match in re.finditer(rf"({before}){written}({_BLANKS})(?=\w)", target):
-                blanks += [Span(*match.span(side)) for side in (1, 2) if match[side]]
+        if read[0] in _BEFORE_WORDS:
+            pattern = rf"(?<!\w){re.escape(sign)}({_BLANK}+)(?=\w)"
+        elif sign in _DASHES:
+            pattern = rf"({_BLANK}+)[-{_DASHES}]({_BLANK}+)(?=\w)"
+        else:
+            pattern = rf"({_BLANK}*){re.escape(sign)}({_BLANK}*)(?=\w)"
+        of_pattern.setdefault(pattern, []).append(sign)
+    blanks: list[Span] = []
+    for pattern, alike in of_pattern.items():
+        matches = [*re.finditer(pattern, target)]
+        if sum(map(source.count, {*alike})) == len(alike) == len(matches):
+            sides = ((match, side) for match in matches for side in range(1, len(match.groups()) + 1))
+            blanks += [Span(*match.span(side)) for match, side in sides if match[side]]
     return sorted(blanks, key=lambda span: span.pair)

@@ -77,6 +77,13 @@ def test_what_stands_behind_a_sign_is_found_where_it_is(server: httpx.Client) ->
     assert not any(word.startswith(" ") or word.endswith(" ") for word in shown)
 
 
+def test_addresses_in_a_list_stay_on_their_lines(server: httpx.Client) -> None:
+    lines = ["-https://a.com/x", "-bob@example.org"]
+    answer = translated(server, "en-de", "\n".join(["See these pages.", *lines, "Then go on.", lines[0]]))
+    _, *kept, _, last = answer["text"].split("\n")
+    assert (kept, last) == (lines, lines[0])
+
+
 def test_amounts_with_a_currency_have_one_form_in_a_column(server: httpx.Client) -> None:
     amounts = [f"${300 + 10 * i}.75 USD" for i in range(12)]
     cells = "".join(f"<tr><td>Price</td><td>{amount}</td></tr>" for amount in amounts)

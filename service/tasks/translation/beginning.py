@@ -85,6 +85,8 @@ def _spans_of(prefix: str, language: str | None) -> list[Span]:
     spans = [whole] if language is None else sentence_spans(padded, language)
     with_letters = (span for span in spans if any(map(str.isalpha, span.of(padded))))
     found = [Span(min(span.start, n), min(span.end, n)) for span in with_letters]
+    if not found:
+        return [Span(n, n)]
     return found if len(found) == 1 or found[-1].start < n or prefix[-1:].isspace() else found[:-1]
 
 

@@ -385,11 +385,13 @@ def _slot_places(
         places |= kept_places(sentence, target)
         for number, slot in written:
             places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
-    spans = [sentence.span for sentence in passage.sentences]
+    spans, blanks = [sentence.span for sentence in passage.sentences], passage.protected.added_blanks
     for number, placeholder in enumerate(passage.protected.placeholders):
         first, last = overlapping(spans, placeholder.place)
         if placeholder.stand_in and first == last:  # the text between sentences is the same in both texts
-            places[number] = placeholder.place.moved(targets[first - 1].end - spans[first - 1].end if first else 0)
+            start, moved = (spans[first - 1].end, targets[first - 1].end) if first else (0, 0)
+            n_left_out = sum(start <= at < placeholder.place.start for at in blanks)
+            places[number] = placeholder.place.moved(moved - start - n_left_out)
     return places
 
 

@@ -21,6 +21,10 @@ def in_capitals(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> bytes:
         ('{"id": 1.0, "text": "a"}\n', '{"id": 1.0, "text": "a", "translation": "A"}\n'),
         ('{"text":"}"}', '{"text":"}", "translation": "}"}'),
         ('{"translation": "old", "text": "a"}\n', '{"translation": "A", "text": "a"}\n'),
+        (
+            '{"text": "a", "translation": "", "note": "\\ud83d"}\n',
+            '{"text": "a", "translation": "A", "note": "\\ud83d"}\n',
+        ),
         ('""\n', '""\n'),
         ("\n  \n", "\n  \n"),
     ],

@@ -173,6 +173,14 @@ async def test_requests_at_the_same_moment_are_one_batch(client: Client) -> None
     assert len({card["id"] for card in cards}) == 1
 
 
+async def test_a_document_that_is_waited_for_has_no_key(client: Client) -> None:
+    headers = {"Idempotency-Key": "k"}
+    response = await client.post(
+        "/translate/document", files={"file": ("a.txt", TEXT)}, data={"target": "fr", "wait": "true"}, headers=headers
+    )
+    assert "cannot be used with `wait`" in problem(response, InvalidFields)["detail"]
+
+
 async def test_keys_of_other_clients_do_not_count(serve: Serve) -> None:
     async with serve(api_keys="a,b") as client:
         cards = []

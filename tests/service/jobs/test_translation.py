@@ -26,7 +26,7 @@ from service.tasks.context import Context
 pytestmark = pytest.mark.anyio
 
 OPTIONS = '{"beam_size": 2, "glossary_id": "g"}'
-JOB = Job("i", "a.txt", "txt", "en", "fr", OPTIONS, "translating", 0, 0, 0, 0, 0, None, None, None, 0)
+JOB = Job("i", "a.txt", "txt", "en", "fr", OPTIONS, "translating", 0, 0, 0, 0, 0, None, None, None, None, 0)
 
 
 class Models:

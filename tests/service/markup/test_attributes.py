@@ -41,6 +41,7 @@ LEFT = [
     "<input type=submit name=do value='a red bus'><button value='a red bus'></button>",
     "<link rel=stylesheet title='a red bus' href=x><style title='a red bus'></style>",
     "<svg title='a red bus'><metadata>a red bus</metadata></svg><svg translate=no><text>a red bus</text></svg>",
+    "<svg><text translate=no>a red <tspan>bus</tspan></text><desc class=notranslate>a red bus</desc></svg>",
     "<iframe srcdoc='a red bus'></iframe>",
     "<meta name=viewport content='a red bus'><meta charset=x content='a red bus'><a download='a red bus'></a>",
     "<img alt='' title=\"12\"><img alt><a title='https://a.example/b'></a>",

@@ -80,6 +80,11 @@ from tests.service.markup.documents import aligned, rendered, unchanged
         ("One\r\ntwo\r\n\r\n* three\r\n", ["One two", "three"]),
         ('import A from "a";\nimport {\n  B,\n} from \'b\'\n\nexport const c = {\n  d: "one",\n};\n\nOne\n', ["One"]),
         ("import taxes\n\nexport goods\n", ["import taxes", "export goods"]),
+        (
+            "You can\nexport default values.\n\nexport default values now\n",
+            ["You can export default values.", "export default values now"],
+        ),
+        ('import duties are in "A"\n\nexport default function A() {\n}\n', ['import duties are in "A"']),
         ('<Tabs>\n\n# One\n\n</Tabs>\n\n<Go onClick={() => go("home")} />\n', ["One", "\ufffc"]),
         ('One <Go to={{a: 1}} {...b} x="y">two</Go> 3 < 5\n', ["One two 3 < 5"]),
     ],

@@ -35,6 +35,9 @@ def test_other_signs_are_read_as_they_are(text: str) -> None:
         ("The dog \u2014 the old one", [" \u2014 "], "Der Hund \u2013 der alte", "Der Hund\u2013der alte"),
         ("see [ the dog]", ["[ "], "voir [ le chien]", "voir [le chien]"),
         ("red, green, or blue", [", "], "rouge, vert, ou bleu", "rouge, vert, ou bleu"),
+        ("I know, but he said", [", "], "Ich weiß, aber er sagte, dass", "Ich weiß, aber er sagte, dass"),
+        ("copy - input and output", ["- "], "Ein- und Ausgabe kopieren", "Ein- und Ausgabe kopieren"),
+        ("Rome – Oslo and Ulm — Bonn", [" – ", " — "], "Rom – Oslo und Ulm – Bonn", "Rom–Oslo und Ulm–Bonn"),
     ],
 )
 def test_the_translation_has_no_blanks_where_the_source_has_none(
