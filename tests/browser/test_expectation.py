@@ -72,7 +72,7 @@ def test_a_small_model_is_called_so_and_has_its_scores(visit: Visit, server: htt
     ids=["imported", "large", "nothing known"],
 )
 def test_nothing_is_told_but_what_is_known(visit: Visit, changes: dict[str, Any], told: str) -> None:
-    page = visit(state("translate"), before=answering("translate-en-fr", changes))
+    page = visit(state("translate"), before=answering("translate-en-fr", {"expect": None, **changes}))
     expect(part(page, "about")).to_contain_text("translate-en-fr")
     expect(part(page, "expectation")).to_have_text(told)
 
