@@ -82,12 +82,12 @@ class Callbacks:
             logger.warning("a callback for document %s is dropped: its host is not named any more", due.job.id)
             is_over = True
         else:
-            is_over = await self._is_delivered(due, parts)
+            is_over = await self._deliver(due, parts)
         if is_over:
             with suppress(NotStored):  # it comes twice then
                 await in_thread(self._store.end_call, due.job.id)
 
-    async def _is_delivered(self, due: DueCall, parts: SplitResult) -> bool:
+    async def _deliver(self, due: DueCall, parts: SplitResult) -> bool:
         body = json.dumps(report_of(due.job), ensure_ascii=False).encode()
         port = parts.port or DEFAULT_PORTS[parts.scheme]
         connection = CONNECTIONS[parts.scheme](parts.hostname or "", port, timeout=TIMEOUT_S)

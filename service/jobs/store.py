@@ -7,6 +7,7 @@ state that it changes, so of two servers that try, one changes nothing.
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 from collections.abc import Collection
@@ -54,6 +55,12 @@ class Repeatable:
     """Of its Idempotency-Key and its client."""
     content: bytes
     """A digest of what was sent."""
+
+    @classmethod
+    def of(cls, key: str, caller: str | None, options: str, data: bytes) -> "Repeatable":
+        content = hashlib.sha256(options.encode())
+        content.update(data)
+        return cls(hashlib.sha256(json.dumps([caller, key]).encode()).digest(), content.digest())
 
 
 @dataclass(frozen=True)

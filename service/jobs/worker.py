@@ -1,7 +1,6 @@
 """Accept documents, translate a few at a time, and report their progress."""
 
 import asyncio
-import hashlib
 import json
 import logging
 import secrets
@@ -116,9 +115,7 @@ class DocumentJobs:
         repeatable = None
         if idempotency_key is not None:
             sent = request.model_dump_json(exclude_unset=True), json.dumps([file_name, own_options, callback_url])
-            content = hashlib.sha256("\n".join(sent).encode() + data).digest()
-            digest = hashlib.sha256(json.dumps([context.caller, idempotency_key]).encode()).digest()
-            repeatable = Repeatable(digest, content)
+            repeatable = await asyncio.to_thread(Repeatable.of, idempotency_key, context.caller, "\n".join(sent), data)
             if known := await in_thread(self._store.repeated, repeatable):
                 return known
         read_options = ReadOptions(source=request.source, target=request.target, **own_options)

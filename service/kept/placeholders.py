@@ -117,9 +117,9 @@ class Protected:
         return [sign.of(self.text) for sign in self._set_apart[first:last]]
 
     @cached_property
-    def added_blanks(self) -> set[int]:
-        """The positions of blanks in the protected text between which signs touch words in the original."""
-        return {at for span in self._set_apart for at in range(*span.pair) if self.text[at] == " "}
+    def added_blanks(self) -> list[int]:
+        """The positions, in order, of blanks in the protected text between which signs touch words in the original."""
+        return [at for span in self._set_apart for at in range(*span.pair) if self.text[at] == " "]
 
     @cached_property
     def _set_apart(self) -> list[Span]:

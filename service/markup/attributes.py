@@ -92,8 +92,9 @@ NOTATIONS = {
 """How a value is written between quotes, by the quote."""
 
 
-class HeldAttributes:
-    """The values that are held while a text is read. Without `languages`, marks of languages stay."""
+class HeldTexts:
+    """The values of attributes, and other texts in markup, that are held while a text is read. Without `languages`,
+    marks of languages stay."""
 
     def __init__(self, html: str, languages: MarkedLanguages | None = None) -> None:
         self._languages = languages

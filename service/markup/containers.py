@@ -1,5 +1,4 @@
-"""Blocks with indented content that is no code: footnotes, abbreviations, definitions, admonitions and tabs; and the
-imports and exports of MDX, which are code."""
+"""Blocks with indented content that is no code: footnotes, abbreviations, definitions, admonitions and tabs."""
 
 import re
 
@@ -10,15 +9,6 @@ LABEL = re.compile(r"(?:\[\^[^\[\]]{1,80}\]:|\*\[[^\[\]]{1,80}\]:|:(?=[ \t]+\S))
 TITLE = re.compile(r'(?:(?:!{3}|\?{3}\+?)[ \t]*+[\w-][\w \t-]*+(?:$|(?="))|={3}[!+]{0,2}[ \t]+(?="))(?:"(.*)"[ \t]*)?$')
 """The first line of an admonition (!!! note) or of a tab (=== "Title")."""
 INDENT = 4
-MODULE = re.compile(
-    r"""import[ \t]+(?:(?:[\w$]+[ \t]*,?\s*)?(?:\{[^{}]{0,2000}\}\s*|\*\s*as\s+[\w$]+\s+)?from\s+)?
-        ["'][^"'\n]+["'];?[ \t]*$
-    |export[ \t]+(?:(?:const|let|var)[ \t]+[\w${\[][^\n=]*=|[{*]
-        |default[ \t]+(?:(?:async[ \t]+)?(?:function|class)\b|[({]|[\w$.]+(?:\(|;?[ \t]*$))
-        |(?:async[ \t]+)?function\b[ \t*]*[\w$]*[ \t]*\(|class[ \t]+[\w$]+[ \t]*(?:\{|extends\b))""",
-    re.MULTILINE | re.VERBOSE,
-)
-"""The beginning of an import or export of MDX. An import may have several lines."""
 
 
 def container(state: StateBlock, first: int, after: int, silent: bool) -> bool:
@@ -35,14 +25,6 @@ def container(state: StateBlock, first: int, after: int, silent: bool) -> bool:
     if title and last > first + 1 and not silent:
         _parse_titled(state, first, last, title[1] or "")
     return last > first + 1
-
-
-def module(state: StateBlock, first: int, after: int, silent: bool) -> bool:
-    """Read imports and exports of MDX up to an empty line. This is a rule for the parser."""
-    is_module = not state.level and not state.sCount[first] and MODULE.match(state.src, state.bMarks[first])
-    if is_module and not silent:
-        state.line = next((line for line in range(first, after) if state.isEmpty(line)), after)
-    return bool(is_module)
 
 
 def _parse_labelled(state: StateBlock, first: int, after: int, content: int) -> None:

@@ -11,7 +11,7 @@ from html import unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
-from service.markup.attributes import HeldAttributes
+from service.markup.attributes import HeldTexts
 from service.markup.draft import assemble
 from service.markup.passages import BEGINS_TAG, ParsedText
 from service.markup.pieces import Piece, PieceKind, is_letter, split_neighbours
@@ -53,11 +53,11 @@ DRAWN = _names("desc text textpath title tspan")
 def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> ParsedText:
     """Read HTML: a document, a fragment or any other text. Nothing is refused. With `languages`, marks of the source's
     language become marks of the target's."""
-    attributes = HeldAttributes(html, languages)
-    return ParsedText(attributes.beside(assemble(read_pieces(html, rules, attributes))))
+    held = HeldTexts(html, languages)
+    return ParsedText(held.beside(assemble(read_pieces(html, rules, held))))
 
 
-def read_pieces(html: str, rules: TagRules = NO_RULES, held: HeldAttributes | None = None) -> list[Piece]:
+def read_pieces(html: str, rules: TagRules = NO_RULES, held: HeldTexts | None = None) -> list[Piece]:
     """Return the pieces of a text. Nothing is lost; some end tags may have no start tag. With `held`, anchors stand for
     values of attributes and the texts of drawings."""
     items = _with_overrides(_Reader(html, rules, held).items)
@@ -84,7 +84,7 @@ class _HtmlItem:
 class _Reader(HTMLParser):
     """Reads a whole text. The parser is not closed: unfinished text stays unchanged."""
 
-    def __init__(self, html: str, rules: TagRules, held: HeldAttributes | None) -> None:
+    def __init__(self, html: str, rules: TagRules, held: HeldTexts | None) -> None:
         super().__init__(convert_charrefs=True)
         self.items: list[_HtmlItem] = []
         self._held = held
@@ -198,7 +198,7 @@ def _with_overrides(items: list[_HtmlItem]) -> list[_HtmlItem]:
     return read if overrides else items
 
 
-def _with_opaque(html: str, items: list[_HtmlItem], held: HeldAttributes | None) -> list[Piece]:
+def _with_opaque(html: str, items: list[_HtmlItem], held: HeldTexts | None) -> list[Piece]:
     pieces = []
     ends, letters = _ends_by_name(items), _next_letters(items)
     i, last = 0, len(items) - 1
@@ -235,7 +235,7 @@ def _source(html: str, items: list[_HtmlItem]) -> str:
     return raw
 
 
-def _drawing(html: str, items: list[_HtmlItem], held: HeldAttributes) -> str:
+def _drawing(html: str, items: list[_HtmlItem], held: HeldTexts) -> str:
     """Return the source of all items but the last, with anchors for the texts that people read."""
     pieces, ends, end = [items[0].raw], _ends_by_name(items), 0
     for i, (before, item, after) in enumerate(zip(items, items[1:], items[2:], strict=False), 1):

@@ -12,8 +12,9 @@ from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
 from service.kept.kept_kinds import OPEN
-from service.markup.containers import container, module
+from service.markup.containers import container
 from service.markup.flanking import EMPHASIS, SIGNS
+from service.markup.mdx import JSX, module
 from service.markup.pieces import PieceKind
 from service.text.scripts import LETTER
 from service.text.spans import Span
@@ -42,11 +43,6 @@ MATH = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 """Mathematics in a sentence. Words without a sign of TeX are not mathematics, nor are prices, ${name} and $NAME."""
-_BRACES = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"
-JSX = re.compile(
-    rf"""<[A-Za-z][\w.:-]*+(?:\s++[\w:-]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|{_BRACES}))?+|\s*+{_BRACES})*+\s*+/?>"""
-)
-"""A tag of MDX, whose attributes may have expressions in braces."""
 DOUBLED = re.compile(
     rf"(?![%#@]{{2}}[A-Za-z_][\w.-]*[%#@]{{2}})([{SIGNS}])(?<!\1\1)\1+(?!(?<=!)\[)|(\()\((?=[^()]*\)\))|\)\)"
 )

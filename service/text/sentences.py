@@ -5,7 +5,8 @@ before an entry of a list is not part of a sentence. Offsets count characters (U
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -291,12 +292,17 @@ def join_sentences(
     source_language: str,
     target_language: str,
     before: Before = NOTHING_BEFORE,
-    left_out: Container[int] = (),
+    left_out: Sequence[int] = (),
 ) -> tuple[str, list[Span]]:
     """Return the text with each source span replaced by its target, and the spans of the targets in the result. The
-    characters of the text at the positions `left_out` are not written between sentences. If only
-    the target language writes spaces between sentences, they are inserted. If only the source language does, they are
-    removed, and a mark is inserted between two sentences that would touch without one."""
+    characters of the text at the positions `left_out`, in order, are not written between sentences. If only the target
+    language writes spaces between sentences, they are inserted. If only the source language does, they are removed, and
+    a mark is inserted between two sentences that would touch without one."""
+
+    def between(start: int, end: int) -> str:
+        cuts = left_out[bisect_left(left_out, start) : bisect_left(left_out, end)]
+        return "".join([text[before + 1 : cut] for before, cut in pairwise([start - 1, *cuts, end])])
+
     space = " " if source_language in UNSPACED and target_language not in UNSPACED else ""
     wide = _WIDE.get(target_language, {}) if source_language not in UNSPACED else {}
     pieces: list[str] = []
@@ -306,15 +312,12 @@ def join_sentences(
         gap = text[position : source.start] or (space if pieces or before.target else "")
         if wide and (pieces or last_target) and not gap.strip(" ") and is_unspaced(last_target + target[:1]):
             gap = wide.get(last_source, "") if last_target.isalnum() else ""
-        if left_out and any(at in left_out for at in range(position, source.start)):
-            gap = "".join(text[at] for at in range(position, source.start) if at not in left_out)
+        if len(written := between(position, source.start)) < source.start - position:
+            gap = written
         elif last_source and gap.strip(" ") in (":", "："):
             colons = [_COLONS.get(language, ": ") for language in (source_language, target_language)]
             gap = gap if colons[0] == colons[1] else colons[1]
         spans.append(Span(length + len(gap), length + len(gap) + len(target)))
         pieces += [gap, target]
         position, length = source.end, spans[-1].end
-    tail = text[position:]
-    if left_out:
-        tail = "".join(character for at, character in enumerate(tail, position) if at not in left_out)
-    return "".join([*pieces, tail]), spans
+    return "".join([*pieces, between(position, len(text))]), spans

@@ -9,10 +9,10 @@ from service.text.spans import Span
 
 _WORD = rf"(?!\d)(?:{LETTER}(?<![\d_])){{2}}"
 _DASHES = "\u2013\u2014"
-_BEFORE_WORDS = rf"-\[{_DASHES}"
+_BEFORE_WORDS = f"-[{_DASHES}"
 TOUCHING = re.compile(
     rf"(?<={LETTER}{LETTER})(?<![\d_])(?:(?P<between>[/|+=&→{_DASHES}])|(?P<behind>[,:;]|\.{{2,}}|…))(?={_WORD})"
-    rf"|(?<!\S)(?P<before>[{_BEFORE_WORDS}])(?={_WORD})"
+    rf"|(?<!\S)(?P<before>[{re.escape(_BEFORE_WORDS)}])(?={_WORD})"
 )
 """A sign that touches the word behind it: between two words, at the end of the word before it, or before a word."""
 _BLANK = r"[ \u00a0\u202f]"
@@ -24,7 +24,7 @@ def apart(text: str) -> Iterator[tuple[Span, str]]:
         yield Span(*match.span()), f"{' ' * (match.lastgroup == 'between')}{match.group()} "
 
 
-def added_blanks(target: str, source: str, signs: Sequence[str]) -> list[Span]:
+def excess_blanks(target: str, source: str, signs: Sequence[str]) -> list[Span]:
     """Return the blanks of a translated sentence beside signs that touch words in the original, in order. All stay
     where the source has the sign with blanks too, or the translation has it more or less often.
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 from service.base.errors import InvalidFields, UnsupportedOption
 from service.engine.scheduler import Sequence
 from service.engine.search import Hypothesis, Search, prefix_scores
+from service.kept.restoration import Restored
 from service.tasks.translation.reading import Beginning, Continuation, PreparedPassage, PreparedText, Reader, Sentence
 from service.text.sentences import sentence_spans, strip_span
-from service.text.spans import Span, replace_spans
+from service.text.spans import Edits, Span, replace_spans
 from service.text.tokenization import Tokenizer
 
 N_NEXT_TOKENS = 128
@@ -195,24 +196,48 @@ def _refused(prefix: str, message: str) -> InvalidFields:
     return InvalidFields([(("target_prefix",), f"{message}: {shown!r}")])
 
 
-def end_of_beginning(beginning: Beginning, hypothesis: Hypothesis, tokenizer: Tokenizer) -> tuple[int, str]:
+def end_of_beginning(
+    passage: PreparedPassage, targets: list[Span], moves: list[Edits], rank: int, tokenizer: Tokenizer
+) -> tuple[int, str]:
+    """Return where the beginning of a passage ends in the translation of its sentences, and the rest of a kept span
+    in which it ends."""
+    all_of = zip(passage.sentences, targets, moves, strict=True)
+    sentence, target, edits = [whole for whole in all_of if whole[0].beginning is not None][-1]
+    if sentence.beginning is None or sentence.beginning.is_whole:
+        return target.end, ""
+    n, following = _end_in_sentence(sentence.beginning, sentence.hypothesis(rank), tokenizer)
+    return min(target.start + edits.after(Span(0, n)).end, target.end), following
+
+
+def with_beginning(restored: Restored, beginning: str, end: int) -> Restored:
+    """Return a translation that begins with exactly these characters. They end where `end` was before placeholders were
+    put back."""
+    if restored.text.startswith(beginning):
+        return restored
+    after = restored.edits.after(Span(0, end)).end
+    by, edits = len(beginning) - after, restored.edits
+    later = [n for n, span in enumerate(edits.old) if span.start >= end]
+    old = Span(0, end), *(edits.old[n] for n in later)
+    new = Span(0, len(beginning)), *(edits.new[n].moved(by) for n in later)
+    copies = [(span, place.moved(by)) for span, place in restored.copies if place.start >= after]
+    return replace(restored, text=beginning + restored.text[after:], edits=Edits(old, new), copies=copies)
+
+
+def _end_in_sentence(beginning: Beginning, hypothesis: Hypothesis, tokenizer: Tokenizer) -> tuple[int, str]:
     """Return the number of characters of a translation with which it begins as it must, and what follows these in the
     kept span where they end."""
     left = len(b"".join(_shown_pieces(beginning, beginning.token_ids, tokenizer)) + beginning.rest)
-    written = b""
-    token_ids = hypothesis.token_ids
+    written, after, token_ids = b"", "", hypothesis.token_ids
     for token_id, shown in zip(token_ids, _shown_pieces(beginning, token_ids, tokenizer), strict=True):
         if left <= 0:
             break
         [piece] = _pieces_of([token_id], tokenizer)
         if token_id in beginning.pieces:
             written, after = written + piece, shown[left:].decode(errors="ignore")
-            if len(shown) > left:
-                return len(written.decode(errors="ignore")) - written.startswith(b" "), after
         else:
             written += piece[:left]
         left -= len(shown)
-    return len(written.decode(errors="ignore")) - written.startswith(b" "), ""
+    return len(written.decode(errors="ignore")) - written.startswith(b" "), after
 
 
 def _shown_pieces(beginning: Beginning, token_ids: SequenceOf[int], tokenizer: Tokenizer) -> list[bytes]:

@@ -28,7 +28,7 @@ from service.tasks.translation.alignment import (
     word_weights,
     words_of,
 )
-from service.tasks.translation.beginning import end_of_beginning, kept_places
+from service.tasks.translation.beginning import end_of_beginning, kept_places, with_beginning
 from service.tasks.translation.checking import checks_of
 from service.tasks.translation.confidence import Sureness, words_of_passage
 from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
@@ -47,7 +47,7 @@ from service.text.sentences import (
 from service.text.spans import NO_EDITS, Edits, Span, overlapping, replace_spans
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
-from service.text.touching_signs import added_blanks
+from service.text.touching_signs import excess_blanks
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 MIN_NAME_SCORE = -0.45
@@ -105,7 +105,7 @@ def renderings(
             words = _words_in_order(passage, written, targets)
         elif passage.needs_alignment:  # only then does every attention pass have weights
             words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
-        end, following = _end_of_beginning(passage, targets, moves, rank, tokenizer) if passage.beginning else (0, "")
+        end, following = end_of_beginning(passage, targets, moves, rank, tokenizer) if passage.beginning else (0, "")
         if not sentences:
             restored = keep_original(protected)
         elif protected.edits.old:
@@ -115,7 +115,7 @@ def renderings(
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
         if passage.beginning is not None:
-            restored = _with_beginning(restored, passage.beginning + following, end)
+            restored = with_beginning(restored, passage.beginning + following, end)
         if WRITTEN.search(protected.original) and direction.is_translation:
             restored = _with_numbers(restored, passage, direction)
         yield Rendering(passage, written, targets, moves, attended, restored)
@@ -136,33 +136,6 @@ def _with_numbers(restored: Restored, passage: PreparedPassage, direction: Direc
     return replace(restored, text=write_numbers(passage.protected.original, text, languages, kept))
 
 
-def _end_of_beginning(
-    passage: PreparedPassage, targets: list[Span], moves: list[Edits], rank: int, tokenizer: Tokenizer
-) -> tuple[int, str]:
-    """Return where the beginning of a passage ends in the translation of its sentences, and the rest of a kept span
-    in which it ends."""
-    all_of = zip(passage.sentences, targets, moves, strict=True)
-    sentence, target, edits = [whole for whole in all_of if whole[0].beginning is not None][-1]
-    if sentence.beginning is None or sentence.beginning.is_whole:
-        return target.end, ""
-    n, following = end_of_beginning(sentence.beginning, sentence.hypothesis(rank), tokenizer)
-    return min(target.start + edits.after(Span(0, n)).end, target.end), following
-
-
-def _with_beginning(restored: Restored, beginning: str, end: int) -> Restored:
-    """Return a translation that begins with exactly these characters. They end where `end` was before placeholders were
-    put back."""
-    if restored.text.startswith(beginning):
-        return restored
-    after = restored.edits.after(Span(0, end)).end
-    by, edits = len(beginning) - after, restored.edits
-    later = [n for n, span in enumerate(edits.old) if span.start >= end]
-    old = Span(0, end), *(edits.old[n] for n in later)
-    new = Span(0, len(beginning)), *(edits.new[n].moved(by) for n in later)
-    copies = [(span, place.moved(by)) for span, place in restored.copies if place.start >= after]
-    return replace(restored, text=beginning + restored.text[after:], edits=Edits(old, new), copies=copies)
-
-
 def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> tuple[str, Edits]:
     """Return the translation of a sentence with the end marks that its source calls for, and what was taken out of it.
     The name of a speaker stays as it is if the model is not sure of it."""
@@ -171,7 +144,7 @@ def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, la
         target = in_capitals(target)
     edits = NO_EDITS
     if protected.edits.old and (signs := protected.set_apart_in(sentence.span)):
-        target, edits = replace_spans(target, [(span, "") for span in added_blanks(target, source, signs)])
+        target, edits = replace_spans(target, [(span, "") for span in excess_blanks(target, source, signs)])
     if sentence.is_speaker:
         is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
         return (speaker_name(target, source) if is_sure else None) or source, edits
@@ -390,7 +363,7 @@ def _slot_places(
         first, last = overlapping(spans, placeholder.place)
         if placeholder.stand_in and first == last:  # the text between sentences is the same in both texts
             start, moved = (spans[first - 1].end, targets[first - 1].end) if first else (0, 0)
-            n_left_out = sum(start <= at < placeholder.place.start for at in blanks)
+            n_left_out = bisect_left(blanks, placeholder.place.start) - bisect_left(blanks, start)
             places[number] = placeholder.place.moved(moved - start - n_left_out)
     return places
 

@@ -270,8 +270,8 @@ class Reader:
             small = [*small_words(text, [item.span for item in kept], self.tokenizer.n_tokens)]
         read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
         if TOUCHING.search(text):
-            ends = {item.span.start for item in kept}
-            signs = [sign for sign in apart(text) if sign[0].end not in ends]  # a stand-in has blanks of its own
+            starts = {item.span.start for item in kept}
+            signs = [sign for sign in apart(text) if sign[0].end not in starts]  # a stand-in has blanks of its own
             spans = [span for span, _ in signs]
             read_as = [*(item for item in read_as if len({*overlapping(spans, item[0])}) == 1), *signs]
         if not kept and not read_as:

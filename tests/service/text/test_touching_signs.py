@@ -1,7 +1,7 @@
 import pytest
 
 from service.text.spans import replace_spans
-from service.text.touching_signs import added_blanks, apart
+from service.text.touching_signs import apart, excess_blanks
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,5 @@ def test_other_signs_are_read_as_they_are(text: str) -> None:
 def test_the_translation_has_no_blanks_where_the_source_has_none(
     source: str, signs: list[str], target: str, expected: str
 ) -> None:
-    blanks = [(span, "") for span in added_blanks(target, source, signs)]
+    blanks = [(span, "") for span in excess_blanks(target, source, signs)]
     assert replace_spans(target, blanks)[0] == expected
