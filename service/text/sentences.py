@@ -312,7 +312,7 @@ def join_sentences(
         gap = text[position : source.start] or (space if pieces or before.target else "")
         if wide and (pieces or last_target) and not gap.strip(" ") and is_unspaced(last_target + target[:1]):
             gap = wide.get(last_source, "") if last_target.isalnum() else ""
-        if len(written := between(position, source.start)) < source.start - position:
+        if left_out and len(written := between(position, source.start)) < source.start - position:
             gap = written
         elif last_source and gap.strip(" ") in (":", "："):
             colons = [_COLONS.get(language, ": ") for language in (source_language, target_language)]
@@ -320,4 +320,5 @@ def join_sentences(
         spans.append(Span(length + len(gap), length + len(gap) + len(target)))
         pieces += [gap, target]
         position, length = source.end, spans[-1].end
-    return "".join([*pieces, between(position, len(text))]), spans
+    tail = between(position, len(text)) if left_out else text[position:]
+    return "".join([*pieces, tail]), spans
