@@ -320,5 +320,4 @@ def join_sentences(
         spans.append(Span(length + len(gap), length + len(gap) + len(target)))
         pieces += [gap, target]
         position, length = source.end, spans[-1].end
-    tail = between(position, len(text)) if left_out else text[position:]
-    return "".join([*pieces, tail]), spans
+    return "".join([*pieces, between(position, len(text)) if left_out else text[position:]]), spans
