@@ -17,6 +17,7 @@ Precision = Literal["32-true", "bf16-mixed"]
 Rewrite = Literal[
     "other_names",
     "other_numbers",
+    "capitalized",
     "capitals",
     "no_capitals",
     "no_final_punctuation",

@@ -62,6 +62,8 @@ def rewrite_rows(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Genera
         return word_pairs(rows)
     if rewrite == "lists":
         return _lists(word_pairs(rows), len(rows), random)
+    if rewrite == "capitalized":
+        return [new for row in rows if (new := Row(*(text[:1].upper() + text[1:] for text in row))).left != row.left]
     if rewrite == "capitals":
         return [Row(row.left.upper(), row.right.upper()) for row in rows if row.left != row.left.upper()]
     if rewrite == "no_capitals":

@@ -148,6 +148,12 @@ def test_only_the_source_loses_its_capitals() -> None:
     ]
 
 
+def test_words_begin_with_a_capital_as_telephones_write_them() -> None:
+    rows = [Row("red wine", "vin rouge"), Row("Monday", "lundi"), Row("dog", "犬")]
+
+    assert rewrite(rows, "capitalized") == [Row("Red wine", "Vin rouge"), Row("Dog", "犬")]
+
+
 def test_both_sides_are_written_in_capitals_where_the_source_is_not_yet() -> None:
     rows = [Row("Stop at the café!", "Arrêtez-vous au café !"), Row("OK", "D'accord"), Row("駅", "Station")]
     assert rewrite(rows, "capitals") == [Row("STOP AT THE CAFÉ!", "ARRÊTEZ-VOUS AU CAFÉ !")]
