@@ -81,8 +81,8 @@ def form_of(code: str) -> str:
     language = known.language
     if language in (None, ANY_LANGUAGE, NO_LANGUAGE) or not known.is_valid():
         return code
-    script = known.maximize().script
-    return language if script == Language.get(language).maximize().script else f"{language}-{script}"
+    script, likely = known.maximize().script, Language.get(language).maximize().script
+    return language if script in (likely, "Hang") else f"{language}-{script}"  # Hang is part of Kore, the likely script
 
 
 def _listed(requests: list[Request]) -> str:

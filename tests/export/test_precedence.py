@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from export.precedence import answered_requests
+from export.precedence import answered_requests, form_of
 from manifest.file import read_manifest
 from manifest.schema import Manifest
 
@@ -62,3 +62,11 @@ def test_of_a_model_that_only_its_name_chooses_nothing_is_said(folder: Path) -> 
 
 def test_a_model_that_is_exported_again_does_not_stand_in_its_own_way(folder: Path) -> None:
     assert (answered_requests(TRANSLATOR, folder / TRANSLATOR.name) or "").endswith("/translate en-fr alone.")
+
+
+@pytest.mark.parametrize(
+    ("code", "form"),
+    [("fra_Latn", "fr"), ("kor_Hang", "ko"), ("jpn_Jpan", "ja"), ("zho_Hans", "zh"), ("zho_Hant", "zh-Hant")],
+)
+def test_codes_of_models_name_a_language_and_its_unusual_script(code: str, form: str) -> None:
+    assert form_of(code) == form
