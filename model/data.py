@@ -1,7 +1,7 @@
 """Corpora: local TSV files (`.tsv`, `.tsv.xz`), or the same corpora from a hub through the `datasets` library."""
 
 import lzma
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,9 +30,9 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
         DataError: the corpus is missing, empty or malformed, has an unknown label, or cannot be downloaded.
     """
     if source.own:
-        rows = list(read_tsv(OWN_CORPORA / source.file))
+        rows = list(read_tsv(OWN_CORPORA / source.file, source.columns))
     elif data_dir is not None:
-        rows = list(read_tsv(data_dir / source.file))
+        rows = list(read_tsv(data_dir / source.file, source.columns))
     elif source.hub is not None:
         rows = load_from_hub(source.hub)
     else:
@@ -50,33 +50,43 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
     return [Row(label, row.right) for row in rows for label in called[row.left]]
 
 
-def read_tsv(path: Path) -> Iterator[Row]:
-    """Yield the rows of a two-column file: UTF-8, one tab per line, neither side empty, no header, no quoting. Raises
-    DataError: the file is missing or malformed; the message names the file and the line."""
+def read_tsv(path: Path, columns: tuple[str, str] | None = None) -> Iterator[Row]:
+    """Yield the rows of a two-column file: UTF-8, one tab per line, neither side empty, no header, no quoting. With
+    `columns`, a file may have several columns, which its first line names. Raises DataError: the file is missing or
+    malformed; the message names the file and the line."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     number = 0
     try:
         with lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield _parse_line(path, number, line)
+            names = _cells(path, 1, next(file, b"")) if columns else ["source", "target"]
+            if absent := [name for name in columns or () if name not in names]:
+                raise DataError(f"{path}: no column {', '.join(absent)}; its first line names {', '.join(names)}")
+            places = [names.index(name) for name in columns or names]
+            for number, line in enumerate(file, start=2 if columns else 1):
+                yield _parse_line(path, number, line, len(names), places)
     except (lzma.LZMAError, EOFError) as error:
         raise DataError(f"{path}: damaged after line {number}: {error}") from error
     if number == 0:
         raise DataError(f"{path}: empty file")
 
 
-def _parse_line(path: Path, number: int, line: bytes) -> Row:
+def _parse_line(path: Path, number: int, line: bytes, n_columns: int, places: Sequence[int]) -> Row:
+    cells = _cells(path, number, line)
+    if len(cells) != n_columns:
+        raise DataError(f"{path}, line {number}: {len(cells)} columns instead of {n_columns}")
+    for place in places:
+        if not cells[place].strip():
+            raise DataError(f"{path}, line {number}: column {place + 1} is empty")
+    return Row(*(cells[place] for place in places))
+
+
+def _cells(path: Path, number: int, line: bytes) -> list[str]:
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors begin a file with a mark
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {number}: not UTF-8 at byte {error.start}") from error
-    columns = text.rstrip("\r\n").split("\t")
-    if len(columns) != 2:
-        raise DataError(f"{path}, line {number}: {len(columns)} columns instead of 2")
-    if not columns[0].strip() or not columns[1].strip():
-        raise DataError(f"{path}, line {number}: empty {'first' if not columns[0].strip() else 'second'} column")
-    return Row(*columns)
+    return text.rstrip("\r\n").split("\t")
 
 
 def load_from_hub(hub: HubSource) -> list[Row]:

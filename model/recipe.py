@@ -45,6 +45,8 @@ class DataSource(Strict):
     file: str
     own: bool = False
     """Whether the file is one of our own, in model/corpora."""
+    columns: tuple[str, str] | None = None
+    """Names of two columns of a file that has several; its first line names them. None: it has two, without names."""
     made_by: str | None = None
     """The command that made these rows, and the commit that has it, if the tree no longer does. They are not trained
     on."""

@@ -31,14 +31,26 @@ def test_the_mark_with_which_editors_begin_a_file_is_no_text(tmp_path: Path) -> 
         (b"", r"a\.tsv: empty file"),
         (b"a\tb\nno tab\n", r"a\.tsv, line 2: 1 columns instead of 2"),
         (b"a\tb\tc\n", r"a\.tsv, line 1: 3 columns instead of 2"),
-        (b"a\tb\na\t \n", r"a\.tsv, line 2: empty second column"),
-        (b"\tb\n", r"a\.tsv, line 1: empty first column"),
+        (b"a\tb\na\t \n", r"a\.tsv, line 2: column 2 is empty"),
+        (b"\tb\n", r"a\.tsv, line 1: column 1 is empty"),
         (b"a\tb\na\t\xff\n", r"a\.tsv, line 2: not UTF-8 at byte 2"),
     ],
 )
 def test_a_malformed_file_is_named_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         list(read_tsv(write(tmp_path / "a.tsv", content)))
+
+
+def test_two_columns_are_chosen_by_their_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b"en\tfr\tde\ndog\tchien\tHund\n")
+    source = DataSource(file="a.tsv", licence="", columns=("en", "de"), swap=True)
+
+    assert load_rows(source, tmp_path) == [Row("Hund", "dog")]
+    with pytest.raises(DataError, match=r"a\.tsv: no column ja; its first line names en, fr, de"):
+        list(read_tsv(path, ("en", "ja")))
+    write(path, b"en\tfr\tde\ndog\tchien\n")
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: 2 columns instead of 3"):
+        list(read_tsv(path, ("en", "fr")))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
