@@ -1,7 +1,7 @@
 """A text that is still being typed or spoken, and its translation, of which more and more is certain.
 
 The beginning of the last sentence is translated anew with each update. Words on which two successive translations agree
-are shown, and those before the last of these words are concluded: later translations must begin with them (local
+are shown, and all but the last two of these words are concluded: later translations must begin with them (local
 agreement, Liu et al. 2020). So the cost of an update depends on the last sentence alone.
 """
 
@@ -17,10 +17,11 @@ from service.text.scripts import JAPANESE
 
 WORD_END = re.compile(rf"\s+|(?<=[{JAPANESE}\u3001\u3002\uff01\uff1f])")
 """White space, or a letter or mark of a language without spaces, where each is a word of its own here."""
-N_HELD = 1
-"""Number of agreed words that are not concluded yet. Without it the final translation is worse: 1.7 BLEU on Tatoeba."""
+N_HELD = 2
+"""Number of agreed words that are not concluded yet. On 600 sentences of Tatoeba the final translation loses 0.5 BLEU with
+two, and 1.4 with one. With the agreement of three translations it loses less, but more is taken back."""
 BEAM_SIZE = 1
-"""Width of the search for what is not final: greedy search is as good here, and takes a third of the time."""
+"""Width of the search for what is not final. Greedy search is as good here, and faster."""
 
 
 class LiveText:
