@@ -128,8 +128,8 @@ class Access:
             raise CrossSite("A page of another site may not ask, unless ATTEND_ALLOWED_ORIGINS names its origin")
 
     def refuse_foreign_page(self, headers: Mapping[str, str]) -> None:
-        """CORS does not hold a WebSocket back, so its origin must be that of this service, or one of the allowed ones.
-        Raises CrossSite."""
+        """CORS does not hold a WebSocket back, so its origin must be that of this service, or an allowed one. Raises
+        CrossSite."""
         origin = headers.get("origin")
         if origin is None or "*" in self._origins or origin in self._origins:
             return

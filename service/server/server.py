@@ -74,6 +74,7 @@ def run(
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn only calls it
         ws=connections.live_protocol,  # type: ignore[arg-type]  # as above
         ws_max_size=MAX_MESSAGE_BYTES,
+        ws_ping_timeout=None,  # while an update waits nothing is read, and so no answer to a ping
         ws_per_message_deflate=False,  # a small message could become a huge one
         log_config=None,
         log_level="warning",
