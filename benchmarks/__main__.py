@@ -18,6 +18,7 @@ from benchmarks import (
     footprint,
     growth,
     instant,
+    live,
     memories,
     overload,
     quality,
@@ -45,6 +46,7 @@ PRECISIONS = ["fp32", "int8"]
 HTTP_PARTS = ["saturation", "latency", "survival", "agreement"]
 LECTURE_PARTS = ["quality", "speed", "report"]
 SERVER_COUNTS = [1, 2]
+LIVE_TESTS = ["tatoeba-challenge-2021", "ntrex128"]
 OVERLOAD_TEXTS, TIMEOUTS, LOADS = [1, overload.MANY], [1.0, 10.0, 30.0], [0.5, 0.8, 1.0, 1.5, 2.0, 4.0]
 HTTP_BEAM_SIZES, PEERS, SHARES = [4], ["libretranslate", "fastapi"], [0.5, 0.8]
 
@@ -314,6 +316,24 @@ def memories_command(
     """Measure translation memories: the import of a file, exact matches and similar ones."""
     with TemporaryDirectory() as directory:
         for line in memories.measure(address or Path(directory), n_segments, data):
+            console.print(line, highlight=False)
+
+
+@app.command("live")
+def live_command(
+    data: Data = None,
+    url: Annotated[str, typer.Option(help="Address of a running service.")] = "http://127.0.0.1:8000",
+    test: Annotated[list[str], typer.Option(help="Name of a test set from English to French.")] = LIVE_TESTS,
+    first: Annotated[int, typer.Option(help="Number of the first row to read.")] = 0,
+    limit: Annotated[int, typer.Option(help="Rows to read of each test set.")] = 300,
+    sessions: Annotated[int, typer.Option(help="Sessions at the same time.")] = 200,
+    updates: Annotated[float, typer.Option(help="Updates a second of each session.")] = 3.0,
+) -> None:
+    """Measure translation while it is spoken: latency, words taken back, and the quality of the final text."""
+    if data is None:
+        raise typer.BadParameter("`--data` is required")
+    for name in test:
+        for line in live.measure(url, data, name, (first, first + limit), sessions, updates):
             console.print(line, highlight=False)
 
 

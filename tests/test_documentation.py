@@ -27,6 +27,7 @@ from service.schemas.requests import (
     DetectRequest,
     EmbedRequest,
     GlossaryTerm,
+    LiveUpdate,
     RerankRequest,
     TranslateRequest,
 )
@@ -37,6 +38,7 @@ HISTORY = {"CHANGELOG.md", "measurements.md"}
 """They name what was, too."""
 SCHEMAS = [
     TranslateRequest,
+    LiveUpdate,
     DetectRequest,
     ClassifyRequest,
     RerankRequest,

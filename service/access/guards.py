@@ -1,6 +1,6 @@
 """API keys and the rate limit of each client, where they are configured."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,17 @@ class Access:
             return
         if headers.get("origin") not in self._origins:
             raise CrossSite("A page of another site may not ask, unless ATTEND_ALLOWED_ORIGINS names its origin")
+
+    def refuse_foreign_page(self, headers: Mapping[str, str]) -> None:
+        """CORS does not hold a WebSocket back, so its origin must be that of this service, or an allowed one. Raises
+        CrossSite."""
+        origin = headers.get("origin")
+        if origin is None or "*" in self._origins or origin in self._origins:
+            return
+        site = headers.get("sec-fetch-site")
+        is_own = site == "same-origin" if site else origin.partition("://")[2] == headers.get("host")
+        if not is_own:
+            raise CrossSite("A page of another origin may not ask, unless ATTEND_ALLOWED_ORIGINS names it")
 
     async def _check_rate(self, request: Request) -> None:
         """A client is known by its key if the route needs one, else by its address. Raises RateLimited."""

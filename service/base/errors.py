@@ -21,6 +21,7 @@ describes each code.
         ├── UnknownPath                 404  unknown_path
         ├── MethodNotAllowed            405  method_not_allowed
         ├── BodyTooSlow                 408  body_timeout
+        ├── SocketIdle                  408  socket_idle
         ├── ReloadRefused               409  reload_refused
         ├── DocumentNotReady            409  document_not_ready
         ├── TooLarge                    413  content_too_large
@@ -53,6 +54,7 @@ describes each code.
             ├── RateLimited             429  rate_limited
             └── Unavailable
                 ├── QueueFull           503  queue_full
+                ├── TooManySockets      503  too_many_sockets
                 ├── Starting            503  starting
                 ├── Draining            503  draining
                 ├── Broken              503  broken
@@ -166,6 +168,10 @@ class MethodNotAllowed(RequestError, status=405, code="method_not_allowed"):
 
 class BodyTooSlow(RequestError, status=408, code="body_timeout"):
     """The body did not arrive in time."""
+
+
+class SocketIdle(RequestError, status=408, code="socket_idle"):
+    """Nothing came on a WebSocket for a long time."""
 
 
 class ReloadRefused(RequestError, status=409, code="reload_refused"):
@@ -314,6 +320,10 @@ class Unavailable(RetryLater, status=503):
 class QueueFull(Unavailable, code="queue_full"):
     state: Any = None
     """The state of the engine that refused (`EngineState`), where there is one."""
+
+
+class TooManySockets(Unavailable, code="too_many_sockets"):
+    """The server has as many WebSockets as it takes."""
 
 
 class Starting(Unavailable, code="starting"):

@@ -90,6 +90,9 @@ class Metrics:
         self.connections = Gauge(
             "attend_connections", "Connections that are open.", registry=registry, multiprocess_mode="livesum"
         )
+        self.live_sockets = Gauge(
+            "attend_live_sockets", "WebSockets that are open.", registry=registry, multiprocess_mode="livesum"
+        )
         self.connections_closed = counter("attend_connections_closed", "Connections closed by the service.", ["reason"])
         for reason in ("head_timeout", "send_timeout", "limit"):
             self.connections_closed.labels(reason)

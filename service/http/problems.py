@@ -71,6 +71,11 @@ WHEN = {
 
 def refusal(request: Request, error: RequestError) -> Response:
     """Return the answer to a request that failed with this error."""
+    return ascii_json(problem_of(error, request.state.request_id), error.status, error.headers, MEDIA_TYPE)
+
+
+def problem_of(error: RequestError, request_id: str) -> dict[str, Any]:
+    """Return the problem details of an error."""
     fields = [FieldProblem(loc=list(loc), msg=msg) for loc, msg in error.fields]
     problem = Problem(
         type=f"errors#{error.code}",
@@ -78,10 +83,10 @@ def refusal(request: Request, error: RequestError) -> Response:
         title=error.code.replace("_", " ").capitalize(),
         status=error.status,
         detail=str(error),
-        request_id=request.state.request_id,
+        request_id=request_id,
         errors=fields or None,
     )
-    return ascii_json(problem.model_dump(exclude_none=True), error.status, error.headers, MEDIA_TYPE)
+    return problem.model_dump(exclude_none=True)
 
 
 def ascii_json(body: Any, status: int, headers: Mapping[str, str], media_type: str) -> Response:

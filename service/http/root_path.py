@@ -13,8 +13,10 @@ class RootPath:
         self._raw = root_path.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            if scope["path"] == self._root_path:  # the page's addresses are relative to a folder
+        if scope["type"] in ("http", "websocket"):
+            if (
+                scope["path"] == self._root_path and scope["type"] == "http"
+            ):  # the page's addresses are relative to a folder
                 await RedirectResponse(f"{self._root_path}/")(scope, receive, send)
                 return
             if scope["path"].startswith(f"{self._root_path}/"):

@@ -22,11 +22,12 @@ from service.dialects import enabled
 from service.front.models import Models
 from service.front.serving import Serving
 from service.glossaries.store import Glossaries
-from service.http.dialect import Backend, Dialects
+from service.http.dialect import Backend, Dialects, Native
 from service.http.documents import BATCH_PATH, DOCUMENT_PATH, document_routes
 from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
 from service.http.identity import Identity
 from service.http.limits import Limits
+from service.http.live import LIVE_PATH, live_route
 from service.http.memories import MEMORY_FILE_PATH, memory_routes
 from service.http.origins import Origins
 from service.http.problems import TAGS, Problem, openapi_of, raise_not_routed
@@ -79,6 +80,7 @@ def create_app(
     of_glossaries = glossary_routes(stores.glossaries, access.guards())
     of_memories = memory_routes(memories, documents, access.guards())
     of_documents = document_routes(documents, settings, access.guards())
+    live = live_route(models, access, settings, metrics)
     page = playground_routes(settings.max_text_characters)
     docs = api_docs_routes(lambda: app.openapi())
     native = (of_models, of_glossaries, of_memories, of_documents, operations_routes(models, metrics), page, docs)
@@ -98,12 +100,13 @@ def create_app(
         telemetry=telemetry(traces, settings.root_path),
         exception_handlers={HTTPException: raise_not_routed},
         # Routes of the application itself: FastAPI matches each request twice against those of an included router.
-        routes=[route for router in (*native, *of_dialects) for route in router.routes],
+        routes=[live, *(route for router in (*native, *of_dialects) for route in router.routes)],
     )
     paths_of_documents = [path for dialect in dialects for path in dialect.paths_of_documents]
     metrics.watch(serving.states, lambda: serving.unready_reason() is None, serving.devices)
     for route in _plain(app.routes):
         metrics.expect(dialects.of(route.path).name, route.path_format)
+    metrics.expect(Native.name, LIVE_PATH)
     app.add_middleware(
         Limits,
         serving=serving,

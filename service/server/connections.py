@@ -17,8 +17,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from service.base.log import LOG_INTERVAL_S
 from service.base.metrics import Metrics
+from service.http.live import LIVE_PATH
 from service.server.joined_write import JoinedWrite
-from service.server.send_buffer import send_queue_bytes
+from service.server.live_connection import LiveConnection
+from service.server.send_buffer import SendProgress
 
 logger = logging.getLogger(__name__)
 
@@ -70,18 +72,26 @@ class Connections:
         head_timeout_s: time for the head of a request, from its first byte or from the start of the connection.
         send_timeout_s: time after which a client that takes nothing of its answer is disconnected.
         max_body_bytes: the application's limit. Not much more than this is read of a request, trailers included.
+        max_message_bytes: the application's limit of a message on a WebSocket.
     """
 
     def __init__(
-        self, limit: int, head_timeout_s: float, send_timeout_s: float, max_body_bytes: int, metrics: Metrics
+        self,
+        limit: int,
+        head_timeout_s: float,
+        send_timeout_s: float,
+        max_body_bytes: int,
+        metrics: Metrics,
+        max_message_bytes: int = MAX_HEAD_BYTES,
     ) -> None:
         self._limit = limit
         self.max_request_bytes = MAX_HEAD_BYTES + MAX_BODY_OVERHEAD * max_body_bytes
+        self.max_message_bytes = max_message_bytes
         self.head_timeout_s = head_timeout_s
         self.send_timeout_s = send_timeout_s
         self._metrics = metrics
         self._sweep_interval_s = min(SWEEP_INTERVAL_S, head_timeout_s / 4, send_timeout_s / 4)
-        self._open: set[Connection] = set()
+        self._open: set[AnyConnection] = set()
         self._next_sweep: asyncio.TimerHandle | None = None
         self._longest_idle: deque[tuple[float, Connection]] = deque()
         self._lingering: deque[asyncio.Transport] = deque(maxlen=MAX_LINGERING)
@@ -91,7 +101,11 @@ class Connections:
         """Return the protocol of a new connection; uvicorn's option `http` takes this method."""
         return Connection(self, **uvicorn_arguments)
 
-    def admit(self, connection: "Connection") -> bool:
+    def live_protocol(self, **uvicorn_arguments: Any) -> LiveConnection:
+        """Return the protocol of a WebSocket; uvicorn's option `ws` takes this method."""
+        return LiveConnection(self, self.max_message_bytes, **uvicorn_arguments)
+
+    def admit(self, connection: "AnyConnection") -> bool:
         """Return whether there is room for a new connection, after closing an idle one if needed."""
         if len(self._open) >= self._limit and not self._make_room(connection.loop.time()):
             self.count_closed("limit")
@@ -102,7 +116,7 @@ class Connections:
             self._next_sweep = connection.loop.call_later(self._sweep_interval_s, self._sweep, connection.loop)
         return True
 
-    def forget(self, connection: "Connection") -> None:
+    def forget(self, connection: "AnyConnection") -> None:
         """Remove a connection that is closed."""
         self._open.discard(connection)
         self._metrics.connections.set(len(self._open))
@@ -132,7 +146,7 @@ class Connections:
         self._longest_idle.clear()  # it would keep closed connections alive
         self._check(list(self._open), loop)
 
-    def _check(self, connections: list["Connection"], loop: asyncio.AbstractEventLoop) -> None:
+    def _check(self, connections: list["AnyConnection"], loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         for connection in connections[:MAX_CHECKED_AT_ONCE]:
             if connection in self._open:
@@ -155,8 +169,8 @@ class Connections:
     def _next_idle(self) -> "Connection | None":
         """Return the connection that has been idle longest. Connections are sorted once and taken one by one."""
         if not self._longest_idle:
-            known = ((connection.idle_since(), connection) for connection in self._open)
-            idle = [(since, connection) for since, connection in known if since is not None]
+            known = [connection for connection in self._open if isinstance(connection, Connection)]
+            idle = [(since, connection) for connection in known if (since := connection.idle_since()) is not None]
             self._longest_idle.extend(sorted(idle, key=lambda item: item[0]))
         while self._longest_idle:
             since, connection = self._longest_idle.popleft()
@@ -168,9 +182,9 @@ class Connections:
 class Connection(HttpToolsProtocol):
     """One connection: uvicorn's protocol, with limits.
 
-    A request that offers another protocol, as Java's HttpClient does by default (Upgrade: h2c), is answered as if it
-    offered none (RFC 9110, 7.8). uvicorn would lose its body: the parser stops where the other protocol would begin.
-    So the head is parsed a second time, without the offer.
+    A WebSocket at LIVE_PATH gets a protocol of its own. Any other request that offers another protocol, as Java's
+    HttpClient does by default (Upgrade: h2c), is answered as if it offered none (RFC 9110, 7.8). uvicorn would lose its
+    body: the parser stops where the other protocol would begin. So the head is parsed a second time, without the offer.
     """
 
     def __init__(self, connections: Connections, **uvicorn_arguments: Any) -> None:
@@ -184,8 +198,7 @@ class Connection(HttpToolsProtocol):
         """The answer to the latest request."""
         self._measured: object = None
         self._request_bytes = 0
-        self._progress_at = 0.0
-        self._send_queue = 0
+        self._sending = SendProgress()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._head_since = self.loop.time()
@@ -238,10 +251,10 @@ class Connection(HttpToolsProtocol):
 
     def check_timeouts(self, now: float) -> None:
         """Close the connection if its client has been silent for too long."""
-        if self.transport.get_write_buffer_size():
-            self._check_answer(now)
-        elif not self.transport.is_closing():
-            self._send_queue = 0
+        if self._sending.stuck_s(self.transport, now) >= self._all.send_timeout_s:
+            self._all.count_closed("send_timeout")
+            self.transport.abort()
+        elif not self.transport.get_write_buffer_size() and not self.transport.is_closing():
             self._check_head(now)
 
     def refuse(self, status: bytes, reason: bytes, headers: bytes = b"") -> None:
@@ -259,10 +272,18 @@ class Connection(HttpToolsProtocol):
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
+                if self._offers_live_socket() and not self._is_answering():
+                    self._all.forget(self)
+                    self.handle_websocket_upgrade()
+                    return
                 self._parse_without_offer()
                 data = memoryview(data)[upgrade.args[0] :]
             else:
                 return
+
+    def _offers_live_socket(self) -> bool:
+        is_at_path = self.url.partition(b"?")[0].endswith(LIVE_PATH.encode())
+        return is_at_path and self._get_upgrade() == b"websocket" and self._should_upgrade_to_ws()
 
     def _parse_without_offer(self) -> None:
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
@@ -305,15 +326,6 @@ class Connection(HttpToolsProtocol):
         else:
             self.refuse(b"431 Request Header Fields Too Large", b"the head of the request is too long")
 
-    def _check_answer(self, now: float) -> None:
-        send_queue = send_queue_bytes(self.transport)
-        if self._send_queue == 0 or send_queue < self._send_queue:
-            self._progress_at = now
-        elif now - self._progress_at >= self._all.send_timeout_s:
-            self._all.count_closed("send_timeout")
-            self.transport.abort()
-        self._send_queue = send_queue
-
     def _check_head(self, now: float) -> None:
         is_kept_alive = self.timeout_keep_alive_task is not None and not self._has_begun_a_head()
         if is_kept_alive or self._is_answering():
@@ -333,3 +345,6 @@ class Connection(HttpToolsProtocol):
     def _has_begun_a_head(self) -> bool:
         """A head that is being read has a new scope, which gets a cycle once the head is complete."""
         return self.scope is not None and (self.cycle is None or self.cycle.scope is not self.scope)
+
+
+AnyConnection = Connection | LiveConnection

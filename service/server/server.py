@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 KEEP_ALIVE_S = 75
 """Seconds that an idle connection stays open. Clients and proxies usually keep a connection for a minute. The server
 keeps it longer, because a request that comes while the server closes its connection gets no answer."""
+MAX_MESSAGE_BYTES = 2**31
+"""Never reached: `LiveConnection` ends longer messages itself."""
 LOOK_S = 0.05
 """Pause between two checks whether the server is ready, or whether all requests are answered, so that it may stop."""
 
@@ -63,12 +65,17 @@ def run(
     for several servers; None if this is the only one. Raises StartRefused: a model cannot be loaded."""
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
     timeout_s = settings.client_timeout_s
-    connections = Connections(max_connections(), timeout_s, timeout_s, max_body_bytes, metrics)
+    connections = Connections(
+        max_connections(), timeout_s, timeout_s, max_body_bytes, metrics, max_message_bytes=settings.max_body_bytes
+    )
     traces = open_traces()
     config = uvicorn.Config(
         create_app(settings, serving, metrics, keys, supplier.reload, rates, traces),
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn only calls it
-        ws="none",
+        ws=connections.live_protocol,  # type: ignore[arg-type]  # as above
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_ping_timeout=None,  # while an update waits nothing is read, and so no answer to a ping
+        ws_per_message_deflate=False,  # a small message could become a huge one
         log_config=None,
         log_level="warning",
         access_log=False,

@@ -387,3 +387,12 @@ def test_other_words_are_offered_and_chosen_by_keyboard(visit: Visit) -> None:
     page.keyboard.press("Escape")
     expect(part(page, "choices")).to_be_hidden()
     expect(part(page, "translation")).to_be_focused()
+
+
+def test_the_translation_is_shown_while_the_text_is_written(visit: Visit, server: httpx.Client) -> None:
+    """Without a pause no answer of POST comes, so what is shown came by the WebSocket."""
+    asked: list[str] = []
+    page = visit(state("translate"), before=lambda page: page.route("**/translate", lambda route: asked.append("")))
+    editor(page).press_sequentially("The little dog plays in the snow and the cat sleeps in the house ", delay=50)
+    expect(part(page, "translation")).to_contain_text("Le petit chien")
+    expect(part(page, "translation")).to_have_class(re.compile("pending"))

@@ -18,6 +18,7 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front.serving import Serving
 from service.glossaries.inflection import lemmatizer
+from service.http.live import LIVE_PATH
 from service.server.app import create_app
 from service.server.connections import Connection, Connections
 from tests.service.conftest import NoSupplier, until_warm
@@ -30,6 +31,12 @@ HEAD = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n")
 """The head of an answer."""
 ANSWER_S = 1.0
 """Time for an answer; then the client leaves, as it does where a request is not complete."""
+QUIET_S = 0.05
+"""A client of a WebSocket leaves after so many seconds without an answer."""
+HANDSHAKE = (
+    f"GET {LIVE_PATH} HTTP/1.1\r\nHost: attend\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+).encode()
 LEFT_S = 20.0
 """Time in which a request ends whose client has left."""
 LIMITS = {
@@ -82,8 +89,9 @@ class Service:
         self._app = create_app(
             settings, Serving(settings.probe_interval_s, models), metrics, Keys(settings), NoSupplier().reload
         )
-        connections = Connections(100, 30.0, 30.0, settings.max_document_bytes, metrics)
-        options: Any = {"lifespan": "off", "log_config": None, "access_log": False, "ws": "none"}
+        limits: Any = {"max_message_bytes": settings.max_body_bytes}
+        connections = Connections(100, 30.0, 30.0, settings.max_document_bytes, metrics, **limits)
+        options: Any = {"lifespan": "off", "log_config": None, "access_log": False, "ws": connections.live_protocol}
         protocol = partial(Watched, connections)
         self._config = uvicorn.Config(self._app, http=protocol, proxy_headers=True, **options)  # type: ignore[arg-type]
         self._config.load()
@@ -105,6 +113,15 @@ class Service:
             raise self._log.errors[0]
         return answer
 
+    def converse(self, data: bytes) -> bytes:
+        """Return what a client gets that opens a WebSocket, sends these bytes, and then leaves. Raises BaseException: the
+        cause of an unexpected error."""
+        self._log.errors.clear()
+        answers = self._run(self._conversation(data))
+        if self._log.errors:
+            raise self._log.errors[0]
+        return answers
+
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
 
@@ -112,13 +129,7 @@ class Service:
         written: list[bytes] = []
         state = ServerState()
         protocol: Any = self._config.http_protocol_class(config=self._config, server_state=state, app_state={})  # type: ignore[union-attr]
-        transport = Mock(asyncio.Transport)
-        transport.write.side_effect = written.append
-        transport.writelines.side_effect = written.extend
-        transport.is_closing.side_effect = lambda: transport.close.called or transport.abort.called
-        transport.get_write_buffer_size.return_value = 0
-        addresses = {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}
-        transport.get_extra_info.side_effect = lambda name, default=None: addresses.get(name, default)
+        transport = _transport(written)
         protocol.connection_made(transport)
         half = len(data) // 2
         for piece in (data[:half], data[half:]):
@@ -135,6 +146,39 @@ class Service:
         answers = b"".join(written)
         _check_order(answers, protocol.n_complete)
         return answers
+
+    async def _conversation(self, data: bytes) -> bytes:
+        written: list[bytes] = []
+        state = ServerState()
+        protocol: Any = self._config.ws_protocol_class(config=self._config, server_state=state, app_state={})  # type: ignore[misc]
+        transport = _transport(written)
+        protocol.connection_made(transport)
+        protocol.data_received(HANDSHAKE)
+        while not protocol.handshake_complete:
+            await asyncio.sleep(0)
+        written.clear()
+        protocol.data_received(data)
+        sessions = {*state.tasks}
+        n_before = -1
+        while not transport.is_closing() and len(written) > n_before:  # as long as answers come
+            n_before = len(written)
+            await asyncio.wait(sessions, timeout=QUIET_S)
+        transport.close()
+        protocol.connection_lost(None)
+        _, pending = await asyncio.wait(sessions, timeout=LEFT_S)
+        assert not pending, "a session goes on though its client has left"
+        return b"".join(written)
+
+
+def _transport(written: list[bytes]) -> Mock:
+    transport = Mock(asyncio.Transport)
+    transport.write.side_effect = written.append
+    transport.writelines.side_effect = written.extend
+    transport.is_closing.side_effect = lambda: transport.close.called or transport.abort.called
+    transport.get_write_buffer_size.return_value = 0
+    addresses = {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}
+    transport.get_extra_info.side_effect = lambda name, default=None: addresses.get(name, default)
+    return transport
 
 
 def _check_order(answers: bytes, n_complete: int) -> None:

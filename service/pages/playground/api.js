@@ -56,6 +56,11 @@ export function hasKey() {
   return key !== "";
 }
 
+/** Returns the key as a field of a message, if there is one: a browser's WebSocket sends no header. */
+export function keyField() {
+  return key ? { key } : {};
+}
+
 /** @param {string} path */
 export function addressOf(path) {
   return new URL(path, document.baseURI.split("#")[0]).href;

@@ -25,6 +25,7 @@ const NEAR_LIMIT = 0.8;
  * @property {(answer: any) => {attention?: import("./types.js").Attention, summary: string}} show
  *   Shows an answer, and returns its attention and a summary.
  * @property {(text: string) => void} [arriving]  Shows the beginning of a long answer.
+ * @property {(text: string) => void} [written]  The visitor is writing.
  * @property {() => void} clear  Removes the answer.
  * @property {() => void} [failed]  The answer that is shown is not that of the text.
  * @property {(word: number | null, spoken: boolean) => void} pointed  A word of the text is pointed at.
@@ -59,7 +60,7 @@ export class Task {
       arriving: (text) => this.#arrive(text),
     });
     this.#notice = new Notice(this.parts.notice, () => this.#question.retry());
-    this.editor = new Editor(this.parts.editor, { changed: () => this.ask(), pointed: plan.pointed });
+    this.editor = new Editor(this.parts.editor, { changed: () => this.#follow(), pointed: plan.pointed });
     this.attention = new AttentionPanel(this.parts.attention, {
       wanted: () => this.ask({ now: true }),
       pointed: plan.lit,
@@ -118,6 +119,17 @@ export class Task {
       this.#wantedAttention = "attention" in body;
       this.#question.ask(body, [...this.#plan.optional, "attention"], options);
     }
+  }
+
+  #follow() {
+    this.ask();
+    if (this.editor.text.trim() !== "") this.#plan.written?.(this.editor.text);
+  }
+
+  /** Makes room for the beginning of an answer, which still belongs to the text before. */
+  preview() {
+    this.#result.hidden = false;
+    this.parts.examples.hidden = true;
   }
 
   #body(text) {

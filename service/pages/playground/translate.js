@@ -6,6 +6,7 @@ import { DocumentTask } from "./document.js";
 import { copies, element } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
 import { GlossaryField } from "./glossary.js";
+import { Live } from "./live.js";
 import { checked, doubts, wording } from "./remarks.js";
 import { Task, wordsUnder } from "./task.js";
 import { WordLine } from "./wordline.js";
@@ -22,6 +23,7 @@ export class TranslateView {
   #links;
   #glossary;
   #choices;
+  #live = new Live((text) => this.#preview(text));
   /** The chosen beginning of the translation, and what it is a translation of. */
   #begun = { of: "", prefix: "" };
   /** The detected source of the last answer, if it was detected. */
@@ -42,6 +44,7 @@ export class TranslateView {
       optional: ["alignment", "confidence"],
       show: (answer) => this.#show(answer, answer.translations[0]),
       arriving: (text) => this.#arrive(text),
+      written: (text) => this.#live.ask(text, this.#asked()),
       clear: () => {
         this.#clear();
         this.#forget();
@@ -172,6 +175,13 @@ export class TranslateView {
     return { source, target, ...(model && { model: model.name }), ...this.#glossary.asked };
   }
 
+  /** @param {string} text  The translation of a text that is being written. */
+  #preview(text) {
+    this.#task.preview();
+    this.#choices.close();
+    this.#result.show(text, []);
+  }
+
   /** @param {string} text */
   #arrive(text) {
     this.#clear();
@@ -181,11 +191,13 @@ export class TranslateView {
   #clear() {
     this.#parts.copy.hidden = this.#parts.other.hidden = this.#parts.checks.hidden = true;
     this.#choices.close();
+    this.#live.forget();
     this.#result.show("", []);
   }
 
   /** @param {import("./types.js").Answer} answer @param {import("./types.js").Translation} translation */
   #show(answer, { text, alternatives = [], alignment, attention, checks, detected, model, pivot, words: sureness = [] }) {
+    this.#live.forget();
     if (this.#choice.source === AUTO) this.#detect(detected?.language ?? "");
     if (this.#choice.source === AUTO && detected?.language === this.#choice.target) {
       // The text is in the target's language already: translate it into another one.

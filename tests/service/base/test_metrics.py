@@ -120,7 +120,7 @@ assert sizes() == before
 assert all(held >= SHARED_BYTES for held in sizes(lambda file: 512 * file.st_blocks).values())
 whole = metrics.render()
 forget_gauges(folder, 0)
-rest, gauges = metrics.render().splitlines(), (b"attend_connections ", b"attend_cache_bytes ")
+rest, gauges = metrics.render().splitlines(), (b"attend_connections ", b"attend_live_sockets ", b"attend_cache_bytes ")
 assert not [line for line in rest if line.startswith(gauges)]
 assert [line for line in whole.splitlines() if not any(gauge in line for gauge in gauges)] == [
     line for line in rest if not any(gauge in line for gauge in gauges)
