@@ -14,9 +14,8 @@ class RootPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
-            if (
-                scope["path"] == self._root_path and scope["type"] == "http"
-            ):  # the page's addresses are relative to a folder
+            # The page's addresses are relative to a folder.
+            if scope["type"] == "http" and scope["path"] == self._root_path:
                 await RedirectResponse(f"{self._root_path}/")(scope, receive, send)
                 return
             if scope["path"].startswith(f"{self._root_path}/"):
