@@ -75,7 +75,7 @@ export async function models() {
 /**
  * @param {string} path
  * @param {object} body
- * @param {AbortSignal} signal
+ * @param {AbortSignal} [signal]
  * @returns {Promise<{answer: any, timing: Timing}>}
  */
 export async function post(path, body, signal) {
@@ -142,6 +142,21 @@ export async function uploadGlossary(file, source, target) {
   const body = new FormData();
   for (const [name, value] of Object.entries({ file, source, target })) body.append(name, value);
   return bodyOf(await reach("glossaries/file", { method: "POST", body }));
+}
+
+/** @returns {Promise<{id: string, name: string, source: string, target: string}[]>} */
+export async function memories() {
+  return (await bodyOf(await reach("memories", {}))).memories;
+}
+
+/** @param {string} name @param {string} source @param {string} target @returns {Promise<{id: string}>} */
+export async function makeMemory(name, source, target) {
+  return (await post("memories", { name, source, target })).answer;
+}
+
+/** @param {string} id  Of a memory. @param {string} source  A text. @param {string} target  Its translation. */
+export async function storeSegment(id, source, target) {
+  await post(`memories/${id}/segments`, { segments: [{ source, target }] });
 }
 
 /** @param {string} address @param {AbortSignal} signal @returns {Promise<import("./types.js").DocumentCard>} */

@@ -1,6 +1,7 @@
 /** The first task of the page: a text, its translation while it is written, and which words became which. */
 
 import { Choices } from "./choices.js";
+import { Corrections } from "./corrections.js";
 import { AUTO, Directions, nameOf } from "./directions.js";
 import { DocumentTask } from "./document.js";
 import { copies, element } from "./dom.js";
@@ -22,6 +23,7 @@ export class TranslateView {
   #result;
   #links;
   #glossary;
+  #corrections;
   #choices;
   #live = new Live((text) => this.#preview(text));
   /** The chosen beginning of the translation, and what it is a translation of. */
@@ -66,6 +68,7 @@ export class TranslateView {
       this.#parts[name].addEventListener("change", () => this.#choose(name, this.#parts[name].value));
     }
     this.#glossary = new GlossaryField(this.#parts, () => this.#task.ask());
+    this.#corrections = new Corrections(this.#parts, () => this.#task.ask({ now: true }));
     this.#parts.check.addEventListener("change", () => this.#task.ask({ now: true }));
     new DocumentTask(this.#parts, () => this.#asked(), (language) => this.#choice.source === AUTO && this.#detect(language));
     copies(this.#parts.copy, () => this.#result.text);
@@ -125,6 +128,7 @@ export class TranslateView {
     this.#parts.swap.hidden = !this.#directions.has({ source: this.#choice.target, target: this.#source });
     this.#task.editor.language = this.#source;
     this.#glossary.between(this.#source, this.#choice.target);
+    this.#corrections.between(this.#source, this.#choice.target);
   }
 
   /** The shown text is not the one whose language was detected. */
@@ -156,7 +160,8 @@ export class TranslateView {
   #body(text) {
     const { model } = this.#choice;
     const asked = { text, ...this.#asked() };
-    const begun = JSON.stringify(asked) === this.#begun.of && { target_prefix: this.#begun.prefix };
+    const isBegun = JSON.stringify(asked) === this.#begun.of;
+    const begun = isBegun ? { target_prefix: this.#begun.prefix } : this.#corrections.asked;
     const shown = { alignment: true, confidence: true, ...(this.#parts.check.checked && { checks: true }) };
     const body = { ...asked, ...begun, ...shown };
     const alternatives = Math.min(OTHER_WORDINGS, this.#directions.beam(model) - 1);
@@ -179,6 +184,7 @@ export class TranslateView {
   #preview(text) {
     this.#task.preview();
     this.#choices.close();
+    this.#corrections.clear();
     this.#result.show(text, []);
   }
 
@@ -191,12 +197,13 @@ export class TranslateView {
   #clear() {
     this.#parts.copy.hidden = this.#parts.other.hidden = this.#parts.checks.hidden = true;
     this.#choices.close();
+    this.#corrections.clear();
     this.#live.forget();
     this.#result.show("", []);
   }
 
   /** @param {import("./types.js").Answer} answer @param {import("./types.js").Translation} translation */
-  #show(answer, { text, alternatives = [], alignment, attention, checks, detected, model, pivot, words: sureness = [] }) {
+  #show(answer, { text, alternatives = [], alignment, attention, checks, detected, memory, model, pivot, words: sureness = [] }) {
     this.#live.forget();
     if (this.#choice.source === AUTO) this.#detect(detected?.language ?? "");
     if (this.#choice.source === AUTO && detected?.language === this.#choice.target) {
@@ -211,6 +218,7 @@ export class TranslateView {
     this.#task.tell(this.#directions.named(model ?? answer.model), others, "", both);
     const words = alignment?.words;
     this.#parts.copy.hidden = false;
+    this.#corrections.offer(this.#task.editor.text, text, memory);
     this.#choices.close();
     this.#task.editor.show(words?.source ?? []);
     const target = words?.target ?? sureness.map((word) => ({ token: word.text, span: word.span }));
