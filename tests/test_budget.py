@@ -41,9 +41,8 @@ def price_of() -> dict[str, Price]:
 @pytest.mark.process
 @pytest.mark.slow
 def test_what_a_request_does(price_of: dict[str, Price]) -> None:
-    for name, price in price_of.items():
-        for what, number in price.costs.items():
-            check(f"{what.replace('_', ' ')} of a request ({name})", number, BUDGET["requests"][name][what])
+    for name, what, number in ((name, *cost) for name, price in price_of.items() for cost in price.costs.items()):
+        check(f"{what.replace('_', ' ')} of a request ({name})", number, BUDGET["requests"][name][what])
 
 
 @pytest.mark.process

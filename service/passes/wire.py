@@ -15,24 +15,14 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from service.engine.scheduler import Sequence
 from service.engine.search import Search
 
 READ_BYTES = 1 << 18
 """Most bytes that one read of a socket returns."""
 _LENGTH = struct.Struct("!Q")
 
-_fields_of = attrgetter("n_rows", "n_target", "background", "accepted", "client")
-
-
-def values_of(sequence: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the values from which a worker makes the same sequence."""
-    return sequence.source_ids, plain(sequence.output), *_fields_of(sequence)
-
-
-def sequence_of(source_ids: list[int], output: Any, *fields: Any) -> Sequence[Any]:
-    """Return the sequence with these values."""
-    return Sequence(source_ids, output_of(output), *fields)
+fields_of = attrgetter("source_ids", "n_rows", "n_target", "background", "accepted", "client")
+"""Returns the fields from which a worker makes the same `Sequence`, without the output."""
 
 
 def plain(output: Any) -> Any:

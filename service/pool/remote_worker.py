@@ -23,7 +23,7 @@ from service.base.counts import EngineCounts
 from service.base.errors import Broken, Draining, QueueFull, RequestError, Silent, Starting, WorkerEnded
 from service.engine.scheduler import Sequence
 from service.passes.plan import HUNG_S
-from service.passes.wire import Receiver, output_of, packed, values_of
+from service.passes.wire import Receiver, fields_of, output_of, packed, plain
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,8 @@ class RemoteWorker:
         self._requests[number] = request
         self._add_load(name, work)
         # This never waits, since the process may hang: the event loop sends.
-        self._outgoing.write(packed("submit", number, name, [*map(values_of, sequences)], deadline))
+        sent = [(plain(sequence.output), *fields_of(sequence)) for sequence in sequences]
+        self._outgoing.write(packed("submit", number, name, sent, deadline))
         request.future.add_done_callback(partial(self._forget, number))
         return request.future
 

@@ -47,13 +47,9 @@ class Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         stack = super().build_middleware_stack()
-        while not isinstance(stack, OUTERMOST):
+        while not isinstance(stack, RootPath | Origins | Identity):
             stack = stack.app  # type: ignore[attr-defined]  # each layer of FastAPI has the next one
         return stack
-
-
-OUTERMOST = RootPath, Origins, Identity
-"""The layers of which the first one that there is comes first."""
 
 
 def create_app(
