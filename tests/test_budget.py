@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from benchmarks.request_path import passed
+from benchmarks.request_path import Price, prices
 from service.base.settings import Settings
 from tests.running_service import ROOT
 
@@ -32,15 +32,24 @@ def test_settings() -> None:
     check("settings", len(Settings.model_fields), BUDGET["settings"])
 
 
+@pytest.fixture(scope="module")
+def price_of() -> dict[str, Price]:
+    """Five requests tell: what a worker does now and then is not in all of them."""
+    return prices(BUDGET["requests"], times=5)
+
+
 @pytest.mark.process
 @pytest.mark.slow
-def test_the_code_that_a_request_passes() -> None:
-    """Five requests tell: what a worker does now and then is not in all of them."""
-    for name, entered in passed(BUDGET["requests"], times=5).items():
-        limit = BUDGET["requests"][name]
-        check(f"files that a request passes ({name})", entered.n_files, limit["files"])
-        check(f"functions that a request passes ({name})", len(entered.functions), limit["functions"])
-        check(f"calls of functions in a request ({name})", entered.n_calls, limit["calls"])
+def test_what_a_request_does(price_of: dict[str, Price]) -> None:
+    for name, what, number in ((name, *cost) for name, price in price_of.items() for cost in price.costs.items()):
+        check(f"{what.replace('_', ' ')} of a request ({name})", number, BUDGET["requests"][name][what])
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_system_calls_of_a_request_are_counted(price_of: dict[str, Price]) -> None:
+    if any("system_calls" not in price.costs for price in price_of.values()):
+        pytest.skip("strace is not installed, or may not attach to a process")
 
 
 def test_what_is_over_the_budget_is_told_with_the_number() -> None:

@@ -123,6 +123,7 @@ class Beam:
         self._search = sequence.output
         self._n_source = len(sequence.source_ids)
         self._rank_to_beat = -math.inf
+        self._has_fixed_width = self._search.has_fixed_width
         self._records_scores = self._search.scored or bool(self._search.once_tokens)
         self.width = self._search.beam_size
         self.length = 0
@@ -133,8 +134,9 @@ class Beam:
     @property
     def n_candidates(self) -> int:
         """The number of candidates that each row needs: one may be end of sequence, and others may be forbidden."""
-        enough = self.width + (self._search.has_fixed_width or self.length == len(self._search.prefix))
-        return max(WATCHED_CANDIDATES, enough + len(self._search.once_tokens)) if self._search.once_tokens else enough
+        search = self._search
+        enough = self.width + (self._has_fixed_width or self.length == len(search.prefix))
+        return max(WATCHED_CANDIDATES, enough + len(search.once_tokens)) if search.once_tokens else enough
 
     def lacks_numbers(self, log_probs: list[list[float]]) -> bool:
         """Whether a live hypothesis has log-probabilities (R, k) that are not numbers."""
@@ -143,31 +145,33 @@ class Beam:
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
         """Continue the live hypotheses with the best of the candidates (R, k). Return True if the search has ended. The
         new hypotheses have the rows of their parents, so that several may have the same row."""
-        if self.length < len(self._search.prefix):
-            [(total, row, target)] = self.live
-            self.live = [(total, row, (self._search.prefix[self.length], target))]
+        search, live = self._search, self.live
+        if self.length < len(search.prefix):
+            [(total, row, target)] = live
+            self.live = [(total, row, (search.prefix[self.length], target))]
             self.length += 1
             return False
-        k = min(self.n_candidates, len(log_probs[self.live[0][1]]))  # other sequences may need more
-        totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row][:k]]
-        if self.length == len(self._search.prefix) and not self._search.may_end:  # a translation is never empty
-            candidates = token_ids[self.live[0][1]][:k]
+        k = min(self.n_candidates, len(log_probs[live[0][1]]))  # other sequences may need more
+        totals = [total + log_prob for total, row, _ in live for log_prob in log_probs[row][:k]]
+        if self.length == len(search.prefix) and not search.may_end:  # a translation is never empty
+            candidates = token_ids[live[0][1]][:k]
             totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
-        if self._search.once_tokens:
+        if search.once_tokens:
             self._bar_written(totals, token_ids, k)
-        has_fixed_width = self._search.has_fixed_width
+        has_fixed_width = self._has_fixed_width
         n = 2 * self.width if has_fixed_width else self.width  # half of them may end
         best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[:n]
-        least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
+        least = totals[best[: search.n_best][-1]] - search.beam_threshold
         self.length += 1
-        at_limit = self.length >= self._search.max_target_tokens
+        at_limit = self.length >= search.max_target_tokens
         check_repetition = self.length >= MIN_RUNAWAY_TOKENS and self.length % REPETITION_INTERVAL == 0
         living: list[LiveHypothesis] = []
         n_going_on = 0
         for rank, i in enumerate(best):
-            if totals[i] < least or (has_fixed_width and (n_going_on == self.width or totals[i] == -math.inf)):
+            total = totals[i]
+            if total < least or (has_fixed_width and (n_going_on == self.width or total == -math.inf)):
                 break
-            _, row, target = self.live[i // k]
+            _, row, target = live[i // k]
             token = token_ids[row][i % k]
             if has_fixed_width:
                 if token == eos and rank >= self.width:
@@ -177,10 +181,10 @@ class Beam:
             if self._records_scores:
                 self._watch(longer, token_ids[row][:k], log_probs[row], log_probs[row][i % k])
             if token == eos or at_limit or (check_repetition and is_runaway(tokens_of(longer), self._n_source)):
-                self._end(longer, totals[i], eos)
+                self._end(longer, total, eos)
             else:
-                living.append((totals[i], row, longer))
-        if living and living[0][0] / self.length**self._search.length_penalty > self._rank_to_beat:
+                living.append((total, row, longer))
+        if living and living[0][0] / self.length**search.length_penalty > self._rank_to_beat:
             self.live = living
             return False
         self.live = []
@@ -210,7 +214,7 @@ class Beam:
             token_scores = [self._scores.get(id(node), of_prefix) for node in nodes_of(target)]
         self._search.finished.append(Hypothesis(token_ids, log_prob, reason, token_scores))
         self._rank_to_beat = self._search.rank_to_beat()
-        self.width -= not self._search.has_fixed_width
+        self.width -= not self._has_fixed_width
 
 
 def tokens_of(target: Target) -> list[int]:

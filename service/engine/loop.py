@@ -28,7 +28,7 @@ BACKGROUND_COST = 8
 """A background step is charged eight times its duration, so background engines get one ninth of the time when there is
 other work."""
 RETRY_S = 1.0
-"""Seconds after a failed probe until an engine is probed again, and after a busy time until idle ones are."""
+"""Seconds after a failed probe until an engine is probed again, and after the last step until idle ones are."""
 _IN_TURN = attrgetter("virtual_s", "is_background")
 
 RecordEvent = Callable[[str, Event], None]
@@ -115,6 +115,8 @@ class Loop:
         """Greatest virtual run time at which an engine ran out of work. After a pause all engines begin from it."""
         self._probe_at = -math.inf
         """When the next probe may be due."""
+        self._stepped_at = -math.inf
+        """When the last step ended."""
         self._record_event = record_event
         self._probe_interval_s = probe_interval_s
         self._on_compute = on_compute
@@ -290,7 +292,7 @@ class Loop:
             for future, error in self._failing:
                 future.set_exception(error)
             self._failing.clear()
-        now = self.clock()
+        now = self._stepped_at = self.clock()
         if not served.engine.scheduler.waiting:
             served.rate.pause(now)
         served.virtual_s += (now - began) * (BACKGROUND_COST if served.is_background else 1)
@@ -301,15 +303,17 @@ class Loop:
     def _probe_one(self) -> None:
         """Probe the engine that has been idle longest, if its probe is due.
 
-        While other engines are busy, only broken ones are probed: each pass that succeeds proves the process too.
+        While other engines have requests, or had some a moment ago, only broken ones are probed: each pass that
+        succeeds proves the process too, and the next request would wait for the probe.
         """
+        retry_s = min(RETRY_S, self._probe_interval_s)
+        is_in_use = bool(self._busy) or self.clock() < self._stepped_at + retry_s
         idle = [served for served in self._enabled() if served not in self._busy]
-        candidates = [served for served in idle if served.failure is not None] if self._busy else idle
+        candidates = [served for served in idle if served.failure is not None] if is_in_use else idle
         due = min(candidates, key=lambda served: served.probe_at, default=None)
         if due is not None and due.probe_at <= self.clock():
             self._probe(due)
-        retry_at = self.clock() + min(RETRY_S, self._probe_interval_s)
-        self._probe_at = min([served.probe_at for served in candidates], default=retry_at)
+        self._probe_at = min([served.probe_at for served in candidates], default=self.clock() + retry_s)
 
     def _enabled(self) -> list[_ServedEngine]:
         return [

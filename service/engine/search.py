@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
-from operator import methodcaller
-from typing import Literal, NamedTuple
+from operator import attrgetter, methodcaller
+from typing import Any, Literal, NamedTuple
 
 from service.base.contract import DecoderRows, FinishReason
 from service.engine.scheduler import Sequence
@@ -54,6 +54,9 @@ class Hypothesis:
         return self.finish_reason == "eos", self.log_prob / len(self.token_ids) ** length_penalty
 
 
+_VALUES_OF_HYPOTHESIS = attrgetter("token_ids", "log_prob", "finish_reason", "token_scores", "next_tokens")
+
+
 @dataclass
 class Search:
     """The settings of one sequence's search, and its hypotheses that have ended."""
@@ -78,12 +81,20 @@ class Search:
     n_next_tokens: int = 0
     """How many of the most probable tokens behind the prefix are recorded; by greedy search alone."""
 
-    def __reduce__(self) -> tuple[type["Search"], tuple[object, ...]]:
-        """Send another process the best hypotheses only, and values without the names of their fields."""
+    def values(self) -> tuple[object, ...]:
+        """Return what another process needs to make the same search: the best hypotheses only, and no objects of our
+        classes. pickle finds each class by its name, which takes longer than all the rest."""
         settings = self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold
-        tokens = self.prefix, self.once_tokens
+        best = [*map(_VALUES_OF_HYPOTHESIS, self.best())] if self.finished else ()
         rare = self.scored, self.may_end, self.n_next_tokens
-        return Search, (*settings, self.stop, *tokens, self.best(), *(rare if any(rare) else ()))
+        return *settings, self.stop, self.prefix, self.once_tokens, best, *(rare if any(rare) else ())
+
+    @classmethod
+    def of(cls, values: tuple[Any, ...]) -> "Search":
+        """Return the search with these values."""
+        search = cls(*values)
+        search.finished = [Hypothesis(*of_hypothesis) for of_hypothesis in values[8]]
+        return search
 
     def best(self) -> list[Hypothesis]:
         """Return the n_best hypotheses, best first."""

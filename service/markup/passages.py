@@ -243,13 +243,13 @@ class ParsedText:
         pieces, values = list[str](), dict[str, str]()
         for part in self.parts:
             if isinstance(part, str):
-                pieces.append(fill(part, values))
+                pieces.append(fill(part, values) if values else part)
             elif part.anchor:
                 values[part.anchor] = part.render(next(remaining))
             else:
                 translation = next(remaining)
                 written = part.with_marks(translation)[0] if self.is_plain else part.render(translation)
-                pieces.append(fill(written, values))
+                pieces.append(fill(written, values) if values else written)
         return "".join(pieces)
 
     def places(self, translations: Iterable[Restored]) -> Iterator[list[Span]]:

@@ -23,8 +23,8 @@ _LETTER_ALONE = (
 )
 """A capital alone behind a word, as in "room D", but neither an article nor "I", nor an initial."""
 _ROMAN = r"(?<![\w'’.-])(?:(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx]{2})x{0,3}(?:ix|iv|v?i{0,3}))(?![\w'’-])"
-HINT = re.compile(rf"\d|[a-z][A-Z]|{_LETTER_ALONE}|{_ROMAN}")
-"""Every text with a verified span has this."""
+HINT = re.compile(rf"(?=[\dA-Zivx]|[a-z][A-Z])(?:\d|[a-z][A-Z]|{_LETTER_ALONE}|{_ROMAN})")
+"""Every text with a verified span has this. The first group rules out most characters at once."""
 _LATIN = r"A-Za-zÀ-ɏ0-9_"
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = f"(?<![{_LATIN}])", f"(?![{_LATIN}])"
 _TOKEN = re.compile(

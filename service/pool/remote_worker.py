@@ -23,7 +23,7 @@ from service.base.counts import EngineCounts
 from service.base.errors import Broken, Draining, QueueFull, RequestError, Silent, Starting, WorkerEnded
 from service.engine.scheduler import Sequence
 from service.passes.plan import HUNG_S
-from service.passes.wire import Receiver, fields_of, packed
+from service.passes.wire import Receiver, fields_of, output_of, packed, plain
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,8 @@ class RemoteWorker:
         self._requests[number] = request
         self._add_load(name, work)
         # This never waits, since the process may hang: the event loop sends.
-        self._outgoing.write(packed("submit", number, name, [*map(fields_of, sequences)], deadline))
+        sent = [(plain(sequence.output), *fields_of(sequence)) for sequence in sequences]
+        self._outgoing.write(packed("submit", number, name, sent, deadline))
         request.future.add_done_callback(partial(self._forget, number))
         return request.future
 
@@ -190,10 +191,11 @@ class RemoteWorker:
                 self._reported_work[request.engine] = self._work[request.engine] - request.work
             request.future.set_exception(answer)
             return
-        received: Answer[Any] = Answer(*answer)
-        for sequence, output in zip(request.sequences, received.outputs, strict=True):
+        sent, *times = answer
+        outputs = [*map(output_of, sent)]
+        for sequence, output in zip(request.sequences, outputs, strict=True):
             sequence.output = output
-        request.future.set_result(received)
+        request.future.set_result(Answer(outputs, *times))
 
     def _forget(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
         """Forget a request that is answered or cancelled, and cancel it in the worker."""

@@ -277,12 +277,13 @@ class TranslationOptions(Input):
     )
     split_sentences: bool = Field(default=True, description="false: each text is one sentence.")
     keep: Annotated[list[Keep], Field(max_length=MAX_KEPT), AfterValidator(_few_patterns)] = Field(
-        default=[],
+        default_factory=list,  # pydantic copies a default, which takes as long as all the rest
+        json_schema_extra={"default": []},
         description="Strings (whole words) and regular expressions that stay unchanged.",
         examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
     )
     glossary: Annotated[dict[Term, GlossaryEntry], Field(max_length=MAX_TERMS)] = Field(
-        default={},
+        default_factory=dict,
         description="Terms of the source (whole words) and their translations, each a string or an object.",
         examples=[{"dog": "clebs"}],
     )

@@ -10,6 +10,7 @@ from opentelemetry.trace import TracerProvider
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from service import __version__
 from service.access.guards import Access
@@ -40,6 +41,16 @@ from service.memories.store import Memories
 from service.pages.api_docs import api_docs_routes
 from service.pages.playground import playground_routes
 from service.storage.database import database_of
+
+
+class Application(FastAPI):
+    """FastAPI without its own layers around ours: `Limits` answers every error, and limits every body."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        stack = super().build_middleware_stack()
+        while not isinstance(stack, RootPath | Origins | Identity):
+            stack = stack.app  # type: ignore[attr-defined]  # each layer of FastAPI has the next one
+        return stack
 
 
 def create_app(
@@ -88,7 +99,7 @@ def create_app(
     backend = Backend(models, stores, settings, access)
     tags = TAGS | {dialect.name: dialect.about for dialect in dialects}
     of_dialects = [router for dialect in dialects for router in dialect.routers(backend)]
-    app = FastAPI(
+    app = Application(
         title="attend",
         version=__version__,
         description="Translation, classification and embeddings by encoder-decoder Transformers on ONNX Runtime.",

@@ -11,8 +11,9 @@ _WORD = rf"(?!\d)(?:{LETTER}(?<![\d_])){{2}}"
 _DASHES = "\u2013\u2014"
 _BEFORE_WORDS = f"-[{_DASHES}"
 TOUCHING = re.compile(
+    rf"(?=[/|+=&→,:;.…{re.escape(_BEFORE_WORDS)}])(?:"  # it rules out most characters at once
     rf"(?<={LETTER}{LETTER})(?<![\d_])(?:(?P<between>[/|+=&→{_DASHES}])|(?P<behind>[,:;]|\.{{2,}}|…))(?={_WORD})"
-    rf"|(?<!\S)(?P<before>[{re.escape(_BEFORE_WORDS)}])(?={_WORD})"
+    rf"|(?<!\S)(?P<before>[{re.escape(_BEFORE_WORDS)}])(?={_WORD}))"
 )
 """A sign that touches the word behind it: between two words, at the end of the word before it, or before a word."""
 _BLANK = r"[ \u00a0\u202f]"

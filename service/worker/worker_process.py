@@ -18,7 +18,7 @@ from service.base.errors import Broken, InferenceFailed, QueueFull, Unavailable
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.engine.scheduler import Sequence
-from service.passes.wire import READ_BYTES, Unpacker, packed
+from service.passes.wire import READ_BYTES, Unpacker, output_of, packed, plain
 from service.worker.on_demand import OnDemand
 
 logger = logging.getLogger(__name__)
@@ -242,7 +242,8 @@ class _SocketServer:
         self, connection: _Connection, number: int, engine: str, sequences: list[tuple[Any, ...]], deadline: float
     ) -> None:
         try:
-            future = self.loop.submit(engine, [Sequence(*fields) for fields in sequences], deadline)
+            made = [Sequence(ids, output_of(output), *others) for output, ids, *others in sequences]
+            future = self.loop.submit(engine, made, deadline)
             if self.on_demand is not None:
                 self.on_demand.note_use(engine)
         except Unavailable as refusal:
@@ -260,7 +261,9 @@ class _SocketServer:
             elif isinstance(error, QueueFull):
                 connection.reported.clear()  # a server takes its state, and must learn when it is the former one again
             try:
-                self._queue(connection, "answer", number, error or tuple(future.result()))
+                if error is None:
+                    outputs, *times = future.result()
+                self._queue(connection, "answer", number, error or ([*map(plain, outputs)], *times))
             except Exception:  # if it were raised, the future would drop it, and the client would wait for ever
                 logger.critical("an answer cannot be sent", exc_info=True)
                 os._exit(1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -186,9 +186,9 @@ def compose_answer(
     alignment, the checks, and what `sureness` tells are part of it if they are wanted."""
     sentences = prepared.sentences
     rendered = [*renderings(prepared, tokenizer, direction)]
-    best = _alternative(sentences, 0, prepared.parsed.render(rendering.restored for rendering in rendered))
+    text = prepared.parsed.render(rendering.restored for rendering in rendered)
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
-    translation = Translation(**vars(best), source_tokens=source_tokens)
+    translation = Translation(**_scored(sentences, 0, text), source_tokens=source_tokens)
     if checks:
         is_name = partial(_is_name, tokenizer=tokenizer, direction=direction)
         by_passage = (checks_of(r.passage, r.written, r.targets, is_name) for r in rendered)
@@ -199,7 +199,7 @@ def compose_answer(
     if not prepared.parsed.is_plain:
         return translation
     if any(sentence.sequence.output.n_best > 1 or sentence.continuations for sentence in sentences):
-        translation.alternatives = _alternatives(prepared, best, tokenizer, direction)
+        translation.alternatives = _alternatives(prepared, text, tokenizer, direction)
     if len(sentences) > 1 or selection is not None or alignment:
         _show_parts(translation, sentences, rendered, selection, alignment)
     return translation
@@ -256,26 +256,29 @@ def _with_marks(view: TextView, sentence: Span) -> Span:
 
 
 def _alternatives(
-    prepared: PreparedText, best: Alternative, tokenizer: Tokenizer, direction: Direction
+    prepared: PreparedText, best: str, tokenizer: Tokenizer, direction: Direction
 ) -> list[Alternative] | None:
-    """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, without copies."""
-    by_text = {best.text: best}
+    """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, without copies of
+    the `best` or of one another."""
+    by_text: dict[str, Alternative] = {}
     n_best = max([len(sentence.hypotheses) for sentence in prepared.sentences])
     for rank in range(1, n_best):
         rendered = renderings(prepared, tokenizer, direction, rank=rank)
         text = prepared.parsed.render(rendering.restored for rendering in rendered)
-        by_text.setdefault(text, _alternative(prepared.sentences, rank, text))
-    return list(by_text.values())[1:] or None
+        if text != best and text not in by_text:
+            by_text[text] = Alternative(**_scored(prepared.sentences, rank, text))
+    return list(by_text.values()) or None
 
 
-def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative:
+def _scored(sentences: list[Sentence], rank: int, text: str) -> dict[str, Any]:
+    """Return the fields of a translation, or of an alternative."""
     hypotheses = [sentence.hypothesis(rank) for sentence in sentences]
     target_tokens = sum([len(hypothesis.token_ids) for hypothesis in hypotheses])
     reasons = [hypothesis.finish_reason for hypothesis in hypotheses]
     score = sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens)
-    answer = Alternative(text=text, score=score, finish_reason=worst_reason(reasons), target_tokens=target_tokens)
+    answer = {"text": text, "score": score, "finish_reason": worst_reason(reasons), "target_tokens": target_tokens}
     for continuation in (item for sentence in sentences for item in sentence.continuations[rank : rank + 1]):
-        answer.probability = None if continuation.log_prob is None else math.exp(continuation.log_prob)
+        answer["probability"] = None if continuation.log_prob is None else math.exp(continuation.log_prob)
     return answer
 
 

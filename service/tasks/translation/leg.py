@@ -195,7 +195,7 @@ class Leg:
 
     async def _translate(self, sentences: list[Sentence]) -> None:
         if self._request.target_prefix is None:
-            await self._search([sentence.sequence for sentence in sentences])
+            await self._run_in(self._pool, [sentence.sequence for sentence in sentences])
         else:
             await self._search_on(sentences)
         lacking = [sentence for sentence in sentences if sentence.slots and not sentence.has_all_slots]
@@ -231,9 +231,6 @@ class Leg:
         if passes:
             pool, context = self._translator.attention_pool, self._context
             context.timing.attended(await pool.run(passes, context.deadline, context.admission))
-
-    async def _search(self, sequences: list[Sequence[Search]]) -> None:
-        await self._run_in(self._pool, sequences)
 
     async def _run_in(self, pool: Pool[Search], sequences: list[Sequence[Search]]) -> None:
         context = self._context
@@ -281,7 +278,9 @@ class Leg:
         for sentence in begun:
             continue_sentence(sentence, walks[id(sentence)])
         sequences = [sentence.sequence for sentence in sentences if not sentence.is_translated]
-        await self._search([*sequences, *(sequence for found in alternatives.values() for _, sequence in found)])
+        await self._run_in(
+            self._pool, [*sequences, *(sequence for found in alternatives.values() for _, sequence in found)]
+        )
         for sentence in begun if n_more else ():
             sentence.continuations = continuations(sentence, alternatives[id(sentence)])[: n_more + 1]
 
@@ -294,7 +293,7 @@ class Leg:
                 if search is not None:
                     again = Sequence(sentence.sequence.source_ids, search, n_rows=search.beam_size)
                     tried.append((sentence, again))
-            await self._search([again for _, again in tried])
+            await self._run_in(self._pool, [again for _, again in tried])
             lacking = []
             for sentence, again in tried:
                 later = join_hypotheses(sentence.hypothesis(), again.output)

@@ -294,6 +294,6 @@ def test_hypotheses_that_ended_by_themselves_come_first_then_by_penalized_log_pr
 def test_another_process_gets_the_best_hypotheses_in_the_same_order() -> None:
     found = [Hypothesis([5, EOS], score, "eos") for score in (-3.0, -1.0, -4.0, -2.0)]
     search = Search(9, 4, 0.5, 2, 1.5, "full", (7,), (5, 6), found, may_end=True, n_next_tokens=3)
-    sent = pickle.loads(pickle.dumps(search))
+    sent = Search.of(pickle.loads(pickle.dumps(search.values())))
     assert sent.best() == sent.finished == search.best() == [found[1], found[3]]
     assert {**vars(sent), "finished": found} == vars(search)

@@ -63,6 +63,11 @@ def test_an_idle_engine_proves_nothing_while_another_works_and_stays_ready(two: 
     assert [call for call, _ in greedy.calls] == ["warm_up"]
     assert loop.states()["m/greedy"].unready_reason is None
     assert loop.pause_s <= RETRY_S
+    for _ in range(3):  # requests come one by one, and none waits for a probe
+        clock.now += RETRY_S / 2
+        loop.advance()
+        answer(loop, loop.submit("m/beam", sequences(1), loop.clock() + 10_000))
+    assert [call for call, _ in greedy.calls] == ["warm_up"]
     clock.now += RETRY_S
     loop.advance()
     assert [call for call, _ in greedy.calls] == ["warm_up"] * 2, "it proves itself when there is time"
