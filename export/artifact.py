@@ -217,15 +217,14 @@ def served_models(
         )
     reading = reading or Reading(model)
     least = LEAST[model.config.task] if least is None else least
-    cpu, half = model, to_float16(model)
-    if precision == "int8":
-        cpu = quantize_model(model, checkpoint.stored, reading, least)
+    half = to_float16(model)
     if before is not None:
         is_near = "cuda" in before.providers
     else:
         step("trying float16")
         reading.half = reading.nearness(rehearse_float16(model, half))
         is_near = reading.half.value >= least
+    cpu = quantize_model(model, checkpoint.stored, reading, least) if precision == "int8" else model
     return {"cpu": cpu, "cuda": half} if is_near else {"cpu": cpu}
 
 

@@ -7,6 +7,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from model.weights import LARGE_SIZE
+
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -20,8 +22,12 @@ def copy_model(model: Module, tensor_of: Callable[[Tensor], Tensor] = lambda ten
     return copy.deepcopy(model, tensors)
 
 
-LARGE_SIZE = 1 << 20
-"""Numbers of a tensor that is too large to be copied for nothing."""
+def drop_large_weights(model: nn.Module) -> None:
+    """Give back the memory of large weights: they become tensors of the same shape without numbers. Dense layers of an
+    embedder are copied, as they would keep a mapped file in memory."""
+    for name, weight in model.named_parameters():
+        if weight.numel() >= LARGE_SIZE:
+            weight.data = weight.detach().clone() if name.startswith("dense.") else torch.empty_like(weight)
 
 
 def half_without_large_numbers(tensor: Tensor) -> Tensor:

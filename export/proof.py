@@ -21,6 +21,7 @@ import torch
 
 from export.attention_proof import AttentionRun, examine_matrices
 from export.calibration import ServedModel, ids_of_words
+from export.copying import drop_large_weights
 from export.decoding import DecoderRows, Translator
 from export.examination import HALF_TOLERANCE, TOLERANCES, Array, Examination, relative_error
 from export.float_form import open_float_form
@@ -79,6 +80,7 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint, everythin
     """Return what was measured, one line each.
 
     Args:
+        checkpoint: its large weights are dropped as soon as they were compared.
         everything: whether graphs of providers that this machine does not have are run too.
 
     Raises:
@@ -87,6 +89,7 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint, everythin
     step("proving weights")
     examinations = {"weights": Examination()}
     prove_weights(examinations["weights"], directory, checkpoint.model)
+    drop_large_weights(checkpoint.model)
     sequences = proof_sequences(checkpoint, manifest)
     assert isinstance(checkpoint.model, ServedModel)
     with torch.inference_mode():

@@ -14,12 +14,12 @@ as a whole is still not near enough to itself in floats, more layers do, those f
 
 import math
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor, nn
 
-from export.calibration import ServedModel
+from export.calibration import Activations, ServedModel
 from export.copying import copy_model
 from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
 from export.graphs import MEMORY_STEP
@@ -112,12 +112,18 @@ class Quantizer:
         self.smoothings: dict[str, Tensor] = {}
         self.in_floats: set[str] = set()
 
+    @cached_property
+    def activations(self) -> Activations:
+        """What each layer reads."""
+        return self.reading.activations()
+
     def quantized(self, least: float) -> ServedModel:
         """Return the quantized copy whose nearness is at least `least`, with as few float layers as were tried."""
         if any(name.endswith(STEP) for name in self.stored):
             self.in_floats = self.stored_float_layers()
             return self.replaced()
         errors = self.errors()
+        del self.activations  # all limits are known
         worst_first = sorted(errors, key=lambda name: -errors[name])
         for share in FLOAT_SHARES:
             too_much = {name for name, error in errors.items() if error > MAX_ERROR}
@@ -193,7 +199,7 @@ class Quantizer:
         """Return the magnitude of a layer's activations up to which all CPUs compute the same."""
         if name not in self.limits:
             smoothing = self.smoothing(name)
-            x = self.reading.activations[name]
+            x = self.activations[name]
             self.limits[name] = best_limit(x if smoothing is None else x / smoothing, rounding)
         return self.limits[name]
 
@@ -207,7 +213,7 @@ class Quantizer:
         errors_of_layers: dict[str, float] = {}
         products = self.products()
         for name, weight in each(products, "choosing scales of layer"):
-            rounding, x = self.rounding(name), self.reading.activations[name]
+            rounding, x = self.rounding(name), self.activations[name]
             errors_of_layers[name] = output_error(x, weight, rounding, self.limit(name, rounding))
             # After a ReLU a channel can be zero in most texts and large in a few: no calibrated factor fits.
             if errors_of_layers[name] <= MAX_ERROR or rounding is not SIGNED or name in (*TABLES, *self.of_memory()):

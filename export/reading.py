@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from export.calibration import (
     Activations,
@@ -17,10 +18,12 @@ from export.calibration import (
     calibration_inputs,
     record_activations,
 )
+from export.rehearsal import RoundedTable
 from manifest.schema import Nearness
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.pooling import normalized, pooled
 from model.progress import step
+from model.weights import ROWS_AT_ONCE
 
 Answers = list[NDArray[Any]]
 """One answer for each sequence: a translator's most probable token after each token of a target (T), a classifier's
@@ -46,9 +49,8 @@ class Reading:
         step("reading texts")
         return calibration_inputs(self.model, self.sources)
 
-    @cached_property
     def activations(self) -> Activations:
-        """What each layer reads."""
+        """Record what each layer reads. They are not kept: those of a large model take 0.8 GB."""
         return record_activations(self.model, self.inputs)
 
     @cached_property
@@ -64,13 +66,33 @@ class Reading:
 @torch.inference_mode()
 def answers_of(model: ServedModel, inputs: Sequence[Inputs]) -> Answers:
     """Return what PyTorch answers to each sequence alone."""
+    if isinstance(model, Transformer):
+        return most_probable(model, [model(*each)[0] for each in inputs])
     return [answer_of(model, *each).numpy() for each in inputs]
 
 
-def answer_of(model: ServedModel, ids: Tensor, lengths: Tensor, *target: Tensor) -> Tensor:
-    """Return the answer to one sequence, ids (1, S) of lengths (1), for a translator teacher-forced with a target."""
-    if isinstance(model, Transformer):
-        return model.logits(model(ids, lengths, *target))[0].argmax(dim=-1)
+def most_probable(model: Transformer, states: Sequence[Tensor]) -> Answers:
+    """Return the most probable token (T) after each of the decoder's states (T, E) of a sequence.
+
+    The rows of the output projection take turns: a rehearsal rounds them when they are read.
+    """
+    projection: nn.Module = model.projection
+    read = projection.rows if isinstance(projection, RoundedTable) else model.projection.weight.__getitem__
+    best = [torch.full((len(x),), float("-inf")) for x in states]
+    tokens = [torch.zeros(len(x), dtype=torch.int64) for x in states]
+    for start in range(0, model.config.vocab_size, ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        weight, bias = read(rows), None if model.output_bias is None else model.output_bias[rows]
+        for i, x in enumerate(states):
+            logits = F.linear(x, weight, bias).masked_fill(~model.is_target_token[rows], float("-inf"))
+            highest, places = logits.max(dim=-1)
+            tokens[i] = torch.where(highest > best[i], places + start, tokens[i])
+            best[i] = torch.maximum(highest, best[i])
+    return [x.numpy() for x in tokens]
+
+
+def answer_of(model: TransformerClassifier | TransformerEncoder, ids: Tensor, lengths: Tensor) -> Tensor:
+    """Return the answer to one sequence, ids (1, S) of lengths (1)."""
     if isinstance(model, TransformerClassifier):
         return probabilities(model, model(ids, lengths)[0][0])
     return embedding_of(model, model.encode(ids, lengths)[0])

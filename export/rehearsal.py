@@ -14,6 +14,20 @@ from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer
 
 Round = Callable[[Tensor], Tensor]
+Rows = Callable[[Tensor | slice], Tensor]
+"""Returns the rounded rows of a table at ids (B, S), or at a slice."""
+
+
+class RoundedTable(nn.Module):
+    """A table of tokens whose rows are rounded when they are read: a large one is not in memory twice."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Look up ids (B, S): vectors (B, S, K)."""
+        return self.rows(ids)
 
 
 def rehearse_int8(model: ServedModel, served: ServedModel) -> ServedModel:
@@ -24,10 +38,14 @@ def rehearse_int8(model: ServedModel, served: ServedModel) -> ServedModel:
     for name, layer in served.named_modules():
         if not isinstance(layer, Int8Linear | Int8Embedding):
             continue
-        smoothing = layer.smoothing if isinstance(layer, Int8Linear) else None
-        whole = layer.weight * layer.weight_scales
         module: Any = copy.get_submodule(name)
-        module.weight = nn.Parameter(whole if smoothing is None else whole / smoothing, requires_grad=False)
+        if isinstance(layer, Int8Linear):
+            whole = layer.weight * layer.weight_scales
+            whole = whole if layer.smoothing is None else whole.div_(layer.smoothing)
+            module.weight = nn.Parameter(whole, requires_grad=False)
+        else:
+            module = RoundedTable(_rows_in_bytes(layer))
+            copy.set_submodule(name, module)
         parent = copy.get_submodule(name.rpartition(".")[0])
         if name.endswith("cross_attention.input") and isinstance(parent, MultiHeadAttention):
             parent.register_forward_pre_hook(_round_two(rounding(layer), in_bytes(memory)))
@@ -38,6 +56,14 @@ def rehearse_int8(model: ServedModel, served: ServedModel) -> ServedModel:
         if isinstance(copy, Transformer) and module is copy.projection and layer.step is not None:
             copy.decoder.register_forward_hook(_round_result(rounding(layer)))
     return copy
+
+
+def _rows_in_bytes(table: Int8Embedding) -> Rows:
+    return lambda rows: table.weight[rows] * table.weight_scales[rows]
+
+
+def _rows_in_half(table: Tensor) -> Rows:
+    return lambda rows: table[rows].half().float()
 
 
 def rounding(layer: Int8Linear | Int8Embedding) -> Round:
@@ -75,7 +101,11 @@ def _round_two(query: Round | None, memory: Round | None) -> Any:
 def rehearse_float16(model: ServedModel, half: ServedModel) -> ServedModel:
     """Return a copy of a float model whose weights and results of layers are rounded to float16, except in layers that
     its copy `half` has in float32."""
-    copy = copy_model(model, lambda tensor: tensor.half().float() if tensor.is_floating_point() else tensor)
+    copy = copy_model(model)
+    for name, module in list(copy.named_modules()):
+        if isinstance(module, nn.Embedding):
+            copy.set_submodule(name, RoundedTable(_rows_in_half(module.weight.detach())))
+    copy = copy_model(copy, lambda tensor: tensor.half().float() if tensor.is_floating_point() else tensor)
     whole = {name for name, tensor in half.named_parameters() if tensor.dtype == torch.float32}
     for name in whole:
         module = copy.get_submodule(name.rpartition(".")[0])

@@ -73,7 +73,7 @@ class Checkpoint:
     alignment: AlignmentChoice | None = None
     """The heads that align; None if they were not chosen."""
     stored: Mapping[str, Tensor] = field(default_factory=dict)
-    """Tensors as they are stored: int8 weights, where the network has their float values."""
+    """Tensors as they are stored, if some are int8: the network has their float values."""
     vocabulary: Vocabulary | None = None
     """Ids of pieces, if the model numbers them otherwise than the tokenizer."""
     confidence: Confidence | None = None
@@ -177,6 +177,8 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         assign_weights(model, stored)
     except WeightsError as error:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
+    if all(tensor.dtype != torch.int8 for tensor in stored.values()):
+        stored = {}  # the file of large weights is mapped into memory as long as one of them is there
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
     evaluation: dict[str, Any] = _read_if_there(directory / EVALUATION, lambda path: json.loads(path.read_text())) or {}
     confidence = _confidence(directory / EVALUATION, evaluation.pop(CONFIDENCE, None))

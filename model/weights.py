@@ -20,6 +20,8 @@ SCALES, STEP, SMOOTHING = ".scales", ".step", ".smoothing"
 
 CACHE_LINE = 64
 """Bytes of a cache line. Large tensors are mapped into memory at such lines, as products are slower across them."""
+LARGE_SIZE = 1 << 20
+"""Numbers of a tensor that is too large to be copied for nothing."""
 ROWS_AT_ONCE = 1 << 14
 """Rows of a table that are compared at once: a large one would take its memory again."""
 TYPES = {
@@ -91,8 +93,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def assign_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
-    """Assign stored tensors to a float32 model. Tensors of its types are not copied: `stored` and model share them.
-    Raises WeightsError: the tensors are not those of the model."""
+    """Assign stored tensors to a float32 model. Large tensors of its types are not copied: `stored` and model share
+    them. Small ones are, because any one of them would keep the whole mapped file in memory. Raises WeightsError: the
+    tensors are not those of the model."""
     state, derived = model.state_dict(), dict(model.named_buffers())
     foreign = [
         name
@@ -108,7 +111,9 @@ def assign_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     if missing:
         raise WeightsError(f"{', '.join(missing)} of the model are missing")
     try:
-        model.load_state_dict({name: dequantize(name, stored).to(state[name].dtype) for name in state}, assign=True)
+        for name, own in state.items():
+            state[name] = dequantize(name, stored).to(own.dtype, copy=own.numel() < LARGE_SIZE)
+        model.load_state_dict(state, assign=True)
     except RuntimeError as error:
         raise WeightsError(str(error)) from error
 

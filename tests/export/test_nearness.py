@@ -41,6 +41,17 @@ def test_a_rehearsal_answers_what_the_graphs_answer(
     assert manifest.nearness["cpu"].value == compare(model, measured, reading.answers).value
 
 
+def test_tokens_are_the_same_however_many_rows_of_the_projection_are_read_at_once(
+    checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = translator_of(checkpoint("translation"))
+    inputs = Reading(model).inputs
+    monkeypatch.setattr("export.reading.ROWS_AT_ONCE", 7)
+    with torch.inference_mode():
+        expected = [model.logits(model(*each))[0].argmax(dim=-1).tolist() for each in inputs]
+    assert [tokens.tolist() for tokens in answers_of(model, inputs)] == expected
+
+
 def test_more_layers_stay_in_floats_until_the_model_is_as_near_as_asked(checkpoint: MakeCheckpoint) -> None:
     model = translator_of(checkpoint("translation"))
     reading = Reading(model)

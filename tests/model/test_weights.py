@@ -1,6 +1,7 @@
 """The file of weights: it returns what was written, aligned for fast reading; anything else is refused."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,12 @@ def test_bytes_are_divided_by_the_smoothing_of_their_column() -> None:
         dequantize("layer.weight", stored)
 
 
-def test_a_model_shares_what_is_stored_in_its_type_and_never_writes_the_file(tmp_path: Path) -> None:
-    tensors = {"weight": torch.randn(4, 3), "bias": torch.randn(4).half()}
+@pytest.mark.parametrize("bias", [torch.randn(4), torch.randn(4).half()])
+def test_a_model_shares_what_is_stored_in_its_type_and_never_writes_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bias: Tensor
+) -> None:
+    monkeypatch.setattr("model.weights.LARGE_SIZE", 12)
+    tensors = {"weight": torch.randn(4, 3), "bias": bias}
     write_weights(tmp_path / WEIGHTS, tensors)
     stored, model = read_weights(tmp_path / WEIGHTS), nn.Linear(3, 4)
     assign_weights(model, stored)
@@ -94,6 +99,8 @@ def test_a_model_shares_what_is_stored_in_its_type_and_never_writes_the_file(tmp
     with torch.no_grad():
         model.weight.add_(1)
     assert torch.equal(load_file(tmp_path / WEIGHTS)["weight"], tensors["weight"])
+    del stored, model.weight  # the small bias is a copy: the file is no longer mapped
+    assert sys.platform != "linux" or str(tmp_path) not in Path("/proc/self/maps").read_text()
 
 
 def test_what_is_read_next_gets_no_random_numbers_before(monkeypatch: pytest.MonkeyPatch) -> None:
