@@ -4,9 +4,10 @@ import { Choices } from "./choices.js";
 import { Corrections } from "./corrections.js";
 import { AUTO, Directions, nameOf } from "./directions.js";
 import { DocumentTask } from "./document.js";
-import { copies, element } from "./dom.js";
+import { copies } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
 import { GlossaryField } from "./glossary.js";
+import { named, offer } from "./lists.js";
 import { Live } from "./live.js";
 import { checked, doubts, wording } from "./remarks.js";
 import { Task, wordsUnder } from "./task.js";
@@ -241,25 +242,4 @@ export class TranslateView {
     }
     this.#links.light(lit.source, lit.target);
   }
-}
-
-/** @param {string} code */
-function named(code) {
-  return [code, nameOf(code)];
-}
-
-/**
- * Fills a list with options, sorted by name.
- *
- * @param {HTMLSelectElement} select
- * @param {string[][]} options  Values and names.
- * @param {string} chosen
- * @param {string[][]} [first]  Options before all others.
- */
-function offer(select, options, chosen, first = []) {
-  const alike = (name) => options.filter(([, other]) => other === name).length > 1;
-  const sorted = options.toSorted(([, a], [, b]) => a.localeCompare(b, "en"));
-  const told = sorted.map(([value, name]) => [value, alike(name) ? `${name} (${value})` : name]);
-  select.replaceChildren(...[...first, ...told].map(([value, name]) => element("option", { value }, name)));
-  select.value = chosen;
 }

@@ -18,7 +18,7 @@ BY_STATUS = {
     403: ["key_wrong", "route_forbidden", "not_owner", "cross_site"],
     404: ["unknown_model", "unknown_glossary", "unknown_memory", "unknown_document", "unknown_path"],
     405: ["method_not_allowed"],
-    408: ["body_timeout"],
+    408: ["body_timeout", "socket_idle"],
     409: ["reload_refused", "document_not_ready"],
     413: ["content_too_large", "text_too_long"],
     415: ["unsupported_media_type", "unsupported_file_type"],
@@ -30,7 +30,7 @@ BY_STATUS = {
     ],
     429: ["rate_limited", "quota_exceeded"],
     500: ["internal_error"],
-    503: ["queue_full", "starting", "draining", "broken", "not_stored", "not_ready"],
+    503: ["queue_full", "too_many_sockets", "starting", "draining", "broken", "not_stored", "not_ready"],
     504: ["deadline_passed"],
 }  # fmt: skip
 CODES = {code: status for status, codes in BY_STATUS.items() for code in codes}

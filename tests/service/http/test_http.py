@@ -330,7 +330,7 @@ async def test_every_metric_of_the_contract_exists(client: Client) -> None:
         "tokens_total", "characters_total", "padding_tokens_total", "decode_steps_total", "batch_rows",
         "cancelled_total", "rejected_total", "connections", "connections_closed_total", "build_info", "model_info",
         "model_ready", "model_files_changed", "ready", "workers_ended_total", "model_loaded", "device_ready",
-        "memory_bytes", "cache_sentences_total", "cache_evictions_total", "cache_bytes",
+        "memory_bytes", "cache_sentences_total", "cache_evictions_total", "cache_bytes", "live_sockets",
     }  # fmt: skip
 
 
