@@ -20,6 +20,7 @@ from service.http.documents import DocumentForm
 from service.http.glossaries import GlossaryForm
 from service.http.memories import MemoryForm
 from service.schemas.glossaries import DictionaryRequest, GlossaryRequest, GlossaryUpdate
+from service.schemas.live import LiveUpdate
 from service.schemas.memories import MemoryRequest, SegmentRequest, SegmentsRequest
 from service.schemas.requests import (
     AttentionSelection,
@@ -27,7 +28,6 @@ from service.schemas.requests import (
     DetectRequest,
     EmbedRequest,
     GlossaryTerm,
-    LiveUpdate,
     RerankRequest,
     TranslateRequest,
 )

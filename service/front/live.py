@@ -10,8 +10,9 @@ from itertools import takewhile
 
 from service.base.errors import InvalidFields, TextTooLong, UnsupportedOption
 from service.front.models import Models
-from service.schemas.answers import LiveAnswer, Segment, TranslateResponse, Translation
-from service.schemas.requests import LiveUpdate, TranslateRequest
+from service.schemas.answers import Segment, TranslateResponse, Translation
+from service.schemas.live import LiveAnswer, LiveUpdate
+from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 from service.text.scripts import JAPANESE
 

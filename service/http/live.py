@@ -38,7 +38,7 @@ from service.http.dialect import Native
 from service.http.exchange import Exchange
 from service.http.json_route import parse_json_body
 from service.http.problems import problem_of, refusal
-from service.schemas.requests import LiveUpdate
+from service.schemas.live import LiveUpdate
 
 logger = logging.getLogger(__name__)
 

@@ -213,15 +213,6 @@ class StreamedPiece(BaseModel):
     piece: str = Field(description="Text of the piece. Together the pieces of a text are its translation.")
 
 
-class LiveAnswer(BaseModel):
-    """A message from /translate/live. Both parts together are the translation so far."""
-
-    update: int = Field(description="The number of the message that it answers, from 1.")
-    concluded: str = Field(description="The beginning of the translation, which later answers repeat and go on from.")
-    tentative: str = Field(description="What follows, as long as nothing else is found. It may change.")
-    final: bool = Field(description="Whether the text is complete, and all of the translation is concluded.")
-
-
 class Reachable(BaseModel):
     """A language, and the languages into which it is translated."""
 

@@ -16,7 +16,6 @@ from pydantic import (
 )
 
 from manifest.schema import MAX_BEAM_SIZE, AttentionKind
-from service.base.errors import UnsupportedOption
 from service.schemas.patterns import compiled
 from service.schemas.sent import SentJson
 
@@ -390,38 +389,6 @@ class TranslateRequest(_WithEmptyTexts, _AttendingRequest, TranslationOptions):
         if prefixes is not None and "text" in info.data and len(prefixes) != n_texts:
             raise ValueError(f"must have as many prefixes as `text` has texts, {n_texts}, not {len(prefixes)}")
         return prefixes
-
-
-class LiveUpdate(TranslationOptions):
-    """A message at /translate/live: a text as far as it has come. Options begin a new text, and hold until
-    others come."""
-
-    text: Annotated[str, AfterValidator(valid_unicode)] = Field(
-        description="The whole text so far. A word at its end is complete if white space or punctuation follows."
-    )
-    final: bool = Field(default=False, description="Whether the text is complete. The next message begins a new one.")
-    model: str | None = Field(default=None, min_length=1, description="A name from /models.")
-    timeout_s: float | None = Field(default=None, gt=0, description="Seconds until an update is given up with 504.")
-    key: str | None = Field(
-        default=None, min_length=1, description="The API key, for browsers, whose WebSockets send no header."
-    )
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a newer message makes this one needless."""
-        return not self.final and not self._names_of_options
-
-    @property
-    def _names_of_options(self) -> set[str]:
-        return self.model_fields_set - {"text", "final", "key"}
-
-    def options(self) -> TranslateRequest | None:
-        """Return a request with the options, and any text; None if the message has none. Raises UnsupportedOption."""
-        options = self.model_dump(include=self._names_of_options, exclude_unset=True)
-        for name in ("memory_id", "confidence"):
-            if options.get(name):
-                raise UnsupportedOption(f"`{name}` is not supported while a text is written")
-        return TranslateRequest(text=["-"], **options) if options else None
 
 
 class DetectRequest(_WithEmptyTexts):

@@ -27,7 +27,7 @@ export class Corrections {
       this.#keep();
     });
     parts.discard.addEventListener("click", () => this.close());
-    this.#list().catch(ignored);
+    this.#list().catch(expected);
   }
 
   /** @param {string} source  "" if it is not known yet. @param {string} target */
@@ -84,7 +84,7 @@ export class Corrections {
       }
       await storeSegment(this.#ids.get(direction), text, right);
     } catch (error) {
-      this.#say(ignored(error).message);
+      this.#say(expected(error).message);
       return;
     }
     this.close();
@@ -103,8 +103,8 @@ export class Corrections {
   }
 }
 
-/** Returns an error of the service or the network, and throws any other. */
-function ignored(error) {
+/** Returns an error of the service or the network. Throws any other. */
+function expected(error) {
   if (!(error instanceof Problem || error instanceof Unreachable)) throw error;
   return error;
 }

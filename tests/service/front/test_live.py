@@ -8,8 +8,9 @@ import pytest
 from service.base.errors import InvalidFields, TextTooLong, UnsupportedOption
 from service.front.live import LiveText
 from service.front.models import Models
-from service.schemas.answers import LiveAnswer, Segment, TranslateResponse, Translation, TranslationUsage
-from service.schemas.requests import LiveUpdate, TranslateRequest
+from service.schemas.answers import Segment, TranslateResponse, Translation, TranslationUsage
+from service.schemas.live import LiveAnswer, LiveUpdate
+from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
 pytestmark = pytest.mark.anyio
