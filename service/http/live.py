@@ -91,10 +91,13 @@ class _Sockets:
 
     def _refuse(self, websocket: WebSocket) -> None:
         self._access.refuse_foreign_page(websocket.headers)
-        if self.models.is_draining:
-            raise Draining("The service is draining and takes no new requests", retry_after_s=5)
+        self.refuse_if_draining()
         if self._n_open >= MAX_SOCKETS:
             raise TooManySockets(f"The server has {MAX_SOCKETS} WebSockets already")
+
+    def refuse_if_draining(self) -> None:
+        if self.models.is_draining:
+            raise Draining("The service is draining and takes no new requests", retry_after_s=5)
 
     def _count(self, n: int) -> None:
         self._n_open += n
@@ -148,8 +151,7 @@ class _Socket:
                     message = await self._websocket.receive()
                 break
             except TimeoutError:
-                if self._all.models.is_draining:
-                    raise Draining("The service is draining and takes no new requests", retry_after_s=5) from None
+                self._all.refuse_if_draining()
                 if asyncio.get_running_loop().time() >= idle_at:
                     raise SocketIdle(f"No message came for {IDLE_S:g} s") from None
         if message["type"] == "websocket.disconnect":

@@ -44,6 +44,12 @@ export class Unreachable extends Error {
   }
 }
 
+/** Returns an error of the service or the network. Throws any other. @param {any} error */
+export function expected(error) {
+  if (!(error instanceof Problem || error instanceof Unreachable)) throw error;
+  return error;
+}
+
 let key = sessionStorage.getItem("attend-key") ?? "";
 
 /** @param {string} value  The key for a service that requires one; kept until the browser's tab is closed. */

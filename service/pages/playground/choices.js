@@ -1,6 +1,6 @@
 /** Words that could stand at a place of the translation: choosing one translates the rest anew. */
 
-import { Problem, Unreachable, post } from "./api.js";
+import { expected, post } from "./api.js";
 import { segments } from "./directions.js";
 import { announce, element } from "./dom.js";
 
@@ -56,7 +56,7 @@ export class Choices {
       this.#show([...words].map(([word, probability]) => this.#button(prefix, word, probability)));
     } catch (error) {
       if (signal.aborted) return;
-      if (!(error instanceof Problem || error instanceof Unreachable)) throw error;
+      expected(error);
       this.#show([element("span", {}, error.message)]);
     }
     if (focused) this.#box.querySelector("button")?.focus();

@@ -1,6 +1,6 @@
 /** Translations that the visitor has corrected. The service keeps them in a memory for each direction. */
 
-import { Problem, Unreachable, makeMemory, memories, storeSegment } from "./api.js";
+import { expected, makeMemory, memories, storeSegment } from "./api.js";
 
 const NAME = "Playground";
 
@@ -101,10 +101,4 @@ export class Corrections {
     this.#parts["correction-said"].textContent = text;
     this.#parts["correction-said"].hidden = text === "";
   }
-}
-
-/** Returns an error of the service or the network. Throws any other. */
-function expected(error) {
-  if (!(error instanceof Problem || error instanceof Unreachable)) throw error;
-  return error;
 }

@@ -1,6 +1,6 @@
 /** Translates a file, and shows the progress. */
 
-import { Problem, Unreachable, download, forget, statusOf, upload } from "./api.js";
+import { Problem, download, expected, forget, statusOf, upload } from "./api.js";
 import { announce, element } from "./dom.js";
 
 const FIRST_LOOK_MS = 200;
@@ -85,7 +85,7 @@ export class DocumentTask {
       this.#offer(card.file_name, content);
     } catch (error) {
       if (signal.aborted) return;
-      if (!(error instanceof Problem || error instanceof Unreachable)) throw error;
+      expected(error);
       progress.hidden = true;
       this.#say(`${file.name}: ${error.message}`);
       announce(error.message);

@@ -1,6 +1,6 @@
 /** Terms that a translation must use: written, or stored on the service. */
 
-import { Problem, Unreachable, glossaries, uploadGlossary } from "./api.js";
+import { expected, glossaries, uploadGlossary } from "./api.js";
 import { element } from "./dom.js";
 
 const TERM = /^\s*(.+?)\s*(?:=|\t)\s*(.+?)\s*$/;
@@ -107,7 +107,7 @@ export class GlossaryField {
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof Problem || error instanceof Unreachable)) throw error;
+      expected(error);
       this.#say(error.message);
     }
   }

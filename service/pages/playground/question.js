@@ -1,6 +1,6 @@
 /** A request that is sent again whenever the visitor changes the text. */
 
-import { Problem, Unreachable, post, postInPieces } from "./api.js";
+import { Problem, expected, post, postInPieces } from "./api.js";
 
 const PAUSE_MS = 150;
 const LONGEST_WAIT_S = 10;
@@ -66,7 +66,7 @@ export class Question {
       if (!signal.aborted) this.#listener.answered(answer, timing, refused);
     } catch (error) {
       if (signal.aborted) return;
-      if (!(error instanceof Problem || error instanceof Unreachable)) throw error;
+      expected(error);
       this.#again = () => this.ask(body, optional, { now: true });
       this.#listener.failed(error);
     }
