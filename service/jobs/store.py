@@ -63,6 +63,15 @@ class Repeatable:
         return cls(hashlib.sha256(json.dumps([caller, key]).encode()).digest(), content.digest())
 
 
+class AlreadyQueuedError(Exception):
+    """The same request was queued before, as this job."""
+
+    def __init__(self, job_id: str, key: str) -> None:
+        super().__init__(job_id)
+        self.job_id = job_id
+        self.key = key
+
+
 @dataclass(frozen=True)
 class DueCall:
     """A call to a client's address that is to be made now."""
@@ -101,9 +110,12 @@ class JobStore:
         callback_url: str | None = None,
         repeatable: Repeatable | None = None,
     ) -> tuple[Job, str]:
-        """Queue a document, and return the job with the key by which its client asks for it; of a request that was sent
-        before, the job of that time. Raises QueueFull: there are too many documents, and none has been fetched yet.
-        Raises KeyReused."""
+        """Queue a document, and return the job with the key by which its client asks for it.
+
+        Raises:
+            QueueFull: there are too many documents, and none has been fetched yet.
+            AlreadyQueuedError, KeyReused: the request was sent before, with the same or with something else.
+        """
         self.sweep()
         job_id, key = secrets.token_hex(16), secrets.token_hex(32)
         source, target = languages
@@ -122,16 +134,14 @@ class JobStore:
             callback_url=callback_url,
         )
         with self._database.writing() as connection:
-            known = repeatable and self._known(connection, repeatable)
-            if known:
-                job_id, key = known
-            else:
-                self._make_room(connection)
-                connection.execute(job)
-                connection.execute(sa.insert(tables.FILES).values(job=job_id, data=data))
-                if repeatable:
-                    repeat = {"digest": repeatable.digest, "content": repeatable.content, "job": job_id, "key": key}
-                    connection.execute(sa.insert(tables.REPEATS).values(repeat))
+            if known := repeatable and self._known(connection, repeatable):
+                raise AlreadyQueuedError(*known)
+            self._make_room(connection)
+            connection.execute(job)
+            connection.execute(sa.insert(tables.FILES).values(job=job_id, data=data))
+            if repeatable:
+                repeat = {"digest": repeatable.digest, "content": repeatable.content, "job": job_id, "key": key}
+                connection.execute(sa.insert(tables.REPEATS).values(repeat))
         return self.get(job_id, key), key
 
     def repeated(self, repeatable: Repeatable) -> tuple[Job, str] | None:

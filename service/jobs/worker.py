@@ -20,7 +20,7 @@ from service.jobs import imports
 from service.jobs.callbacks import Callbacks
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
-from service.jobs.store import JobStore, Repeatable
+from service.jobs.store import AlreadyQueuedError, JobStore, Repeatable
 from service.jobs.translation import DocumentTranslator, refuse_long_texts, refuse_without_states
 from service.memories.store import Memories
 from service.schemas.requests import DocumentOptions, TranslateRequest
@@ -137,9 +137,22 @@ class DocumentJobs:
         options = json.dumps(request.model_dump(exclude=EXCLUDED, exclude_unset=True) | own_options)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         left_s = ends_at - time.monotonic()
-        with spending(context.account, n_characters):
-            arguments = data, file_name, read.kind, languages, options, n_characters, left_s, callback_url, repeatable
-            job = await in_thread(self._store.add, *arguments)
+        try:
+            with spending(context.account, n_characters):
+                arguments = (
+                    data,
+                    file_name,
+                    read.kind,
+                    languages,
+                    options,
+                    n_characters,
+                    left_s,
+                    callback_url,
+                    repeatable,
+                )
+                job = await in_thread(self._store.add, *arguments)
+        except AlreadyQueuedError as before:  # it was queued while this one was read
+            return await self.get(before.job_id, before.key), before.key
         self._wake.set()
         return job
 

@@ -6,6 +6,7 @@ import hmac
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from service.base.errors import InvalidFields, KeyReused
 from service.jobs import store
+from tests.service.access.key_tables import table
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.http.test_documents import TEXT, finished, posted, result, sent
 from tests.waiting import until
@@ -168,9 +170,15 @@ async def test_a_request_that_is_sent_again_is_the_same_batch(client: Client) ->
     assert (await batch(client, "k", texts=TEXTS))["id"] != first["id"]
 
 
-async def test_requests_at_the_same_moment_are_one_batch(client: Client) -> None:
-    cards = await asyncio.gather(*(batch(client, "k", texts=TEXTS) for _ in range(4)))
-    assert len({card["id"] for card in cards}) == 1
+async def test_requests_at_the_same_moment_are_one_batch_and_count_once(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(table("alice", "a"))
+    async with serve(api_keys_file=file) as client:
+        client.headers["authorization"] = "Bearer a"
+        cards = await asyncio.gather(*(batch(client, "k", texts=TEXTS) for _ in range(4)))
+        assert len({card["id"] for card in cards}) == 1
+        usage = await client.get("/v2/usage", headers={"authorization": "DeepL-Auth-Key a"})
+        assert usage.json()["character_count"] == sum(map(len, set(TEXTS)))
 
 
 async def test_a_document_that_is_waited_for_has_no_key(client: Client) -> None:
