@@ -87,7 +87,7 @@ class Client:
         answer = await self._exchange(request, request.message.data, began)
         if answer is None:
             return None
-        return None if self._judge(request, answer, began, judge) else answer
+        return None if self.note_answer(request, answer, began, judge) else answer
 
     async def send(self, request: Request, manner: Manner) -> None:
         """Send a request in a manner, and judge what comes of it."""
@@ -103,7 +103,7 @@ class Client:
     async def _exchange(
         self, request: Request, data_of: Callable[[str], bytes], began: float, pieces: int = 1
     ) -> Answer | None:
-        ledger, oracle = self.shared.ledger, self.shared.oracle
+        ledger = self.shared.ledger
         request_id = f"soak-{next(self.shared.numbers)}"
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -112,12 +112,7 @@ class Client:
                 answer = await self._connection.answer()
         except (Lost, TimeoutError) as error:
             self._connection.reset()
-            ledger.unanswered[request.dialect, request.route] += 1
-            is_excused = oracle.excuses_loss(began, time.monotonic(), is_timeout=isinstance(error, TimeoutError))
-            ledger.outcomes[request.kind, "lost in a fault" if is_excused else "wrong"] += 1
-            if not is_excused:
-                waited_s = time.monotonic() - began
-                ledger.complain(f"{request.kind} {request.message.path}: no answer, {error!r} after {waited_s:.1f} s")
+            self.note_loss(request, began, error)
             return None
         except Surplus as error:
             self._connection.reset()
@@ -142,9 +137,19 @@ class Client:
         if answer is None:
             return
         is_late = answer.status == BODY_TIMEOUT and time.monotonic() - began >= BODY_TIMEOUT_S
-        self._judge(request, answer, began, (lambda _: None) if is_late else None)
+        self.note_answer(request, answer, began, (lambda _: None) if is_late else None)
 
-    def _judge(self, request: Request, answer: Answer, began: float, judge: Judge | None) -> bool:
+    def note_loss(self, request: Request, began: float, error: Exception) -> None:
+        """Note that no whole answer came; it is wrong unless a fault may have cost it."""
+        ledger, ended = self.shared.ledger, time.monotonic()
+        ledger.unanswered[request.dialect, request.route] += 1
+        is_excused = self.shared.oracle.excuses_loss(began, ended, is_timeout=isinstance(error, TimeoutError))
+        ledger.outcomes[request.kind, "lost in a fault" if is_excused else "wrong"] += 1
+        if not is_excused:
+            waited_s = ended - began
+            ledger.complain(f"{request.kind} {request.message.path}: no answer, {error!r} after {waited_s:.1f} s")
+
+    def note_answer(self, request: Request, answer: Answer, began: float, judge: Judge | None) -> bool:
         """Judge an answer, and note it. Return whether it is the error of a fault."""
         ledger, oracle = self.shared.ledger, self.shared.oracle
         ended = time.monotonic()

@@ -1,6 +1,7 @@
 """What clients do with documents, in three dialects: they send one, ask for it, fetch it, delete it."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from random import Random
@@ -8,6 +9,7 @@ from typing import Any
 
 from tests.service.documents.test_excel import string, workbook
 from tests.service.documents.word_files import by_hand, paragraph, run
+from tests.soak.calls import CalledServer
 from tests.soak.client import Client
 from tests.soak.http import Answer, Message, form_message, json_message
 from tests.soak.oracle import file_content
@@ -18,7 +20,7 @@ POLL_S = 0.1
 PATIENCE_S = 120.0
 KIND = "documents"
 STORED = Needs.SERVER | Needs.MODELS | Needs.DATABASE
-DOCUMENT = "/translate/document/{document_id}"
+DOCUMENT, BATCH = "/translate/document/{document_id}", "/translate/batch"
 
 Documents = dict[str, bytes]
 """Contents by file name."""
@@ -31,6 +33,7 @@ def make_documents(texts: Texts, n: int) -> Documents:
         "md": lambda: f"# {texts.sentence()}\n\n* **{texts.sentence()}**\n* {texts.text()}\n".encode(),
         "html": lambda: f"<html lang=en><body>{texts.html()}</body></html>".encode(),
         "srt": lambda: f"1\n00:00:01,000 --> 00:00:02,000\n{texts.sentence()}\n".encode(),
+        "jsonl": lambda: "\n".join(map(json.dumps, texts.texts())).encode(),
         "csv": lambda: f"id,text\n1,{texts.sentence()}\n2,{texts.sentence()}\n".encode(),
         "docx": lambda: by_hand(paragraph(run(texts.sentence())) + paragraph(run(texts.sentence(), "<w:b/>"))),
         "xlsx": lambda: workbook(string(texts.sentence())),
@@ -43,12 +46,14 @@ class Journeys:
     """Documents on their way.
 
     Args:
+        called: is called when a batch is finished.
         calm: the translation of each document, as it was in calm; the first journey in calm writes it.
     """
 
-    def __init__(self, documents: Documents, random: Random) -> None:
+    def __init__(self, documents: Documents, random: Random, called: CalledServer) -> None:
         self._documents = documents
         self._random = random
+        self._called = called
         self.calm: dict[str, object] = {}
 
     @property
@@ -57,9 +62,8 @@ class Journeys:
 
     async def any(self, client: Client) -> None:
         name = self._random.choice(self.names)
-        await self._random.choice([self.native, self.native, self.waiting, self.deepl, self.libretranslate])(
-            client, name
-        )
+        journeys = [self.native, self.native, self.waiting, self.deepl, self.libretranslate]
+        await self._random.choice([self.batch] if name.endswith("jsonl") else journeys)(client, name)
 
     async def native(self, client: Client, name: str) -> None:
         """Send a document, and ask until it is translated. Some leave it, and it is deleted by time."""
@@ -82,13 +86,41 @@ class Journeys:
             request = _stored(DOCUMENT, Message("DELETE", path + query), Needs.DATABASE)
             await _until_right(lambda: client.ask(request, lambda answer: _unlike(answer, 204, 404)))
 
+    async def batch(self, client: Client, name: str) -> None:
+        """Send the lines of a document twice as a batch, and wait for the call that tells of its end."""
+        began, number = time.monotonic(), next(client.shared.numbers)
+        body = {"texts": [*map(json.loads, self._documents[name].splitlines())], "callback_url": self._called.url}
+        message = json_message("POST", BATCH, {"source": "en", "target": "fr"} | body, idempotency_key=f"{number}")
+        first, again = [
+            await _until_right(lambda: client.ask(_stored(BATCH, message), lambda answer: _unlike(answer, 202)))
+            for _ in range(2)
+        ]
+        if first is None or again is None or {first.status, again.status} != {202}:
+            return
+        card = first.json()
+        is_forgotten = client.shared.oracle.forgets_documents
+        if card["id"] != again.json()["id"] and not is_forgotten(began, time.monotonic()):
+            client.shared.ledger.complain(f"{name}: sent again, it is another batch")
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                status = await self._called.status(card["id"])
+        except TimeoutError:
+            if not is_forgotten(began, time.monotonic()):
+                client.shared.ledger.complain(f"{name}: no call within {PATIENCE_S} s")
+            return
+        if status == "error":
+            self._judge_failure(client, name, "as its call says", began)
+            return
+        result = Message("GET", f"/translate/document/{card['id']}/result?key={card['key']}")
+        await self._fetch(client, name, _stored(f"{DOCUMENT}/result", result), began)
+
     async def waiting(self, client: Client, name: str) -> None:
         """Wait for the translation."""
         form = form_message("/translate/document", name, self._documents[name], source="en", target="fr", wait="true")
         began = time.monotonic()
 
         def judge(answer: Answer) -> str | None:
-            if answer.status == 422 and self._may_fail(client, began):
+            if answer.status in (422, 504) and self._may_fail(client, began):
                 return None
             return self._unlike_calm(name, answer)
 
@@ -119,7 +151,7 @@ class Journeys:
         request = _stored(path, form, dialect="libretranslate")
         answer = await client.ask(
             request,
-            lambda found: None if found.status == 400 and self._may_fail(client, began) else _unlike(found, 200),
+            lambda found: _unlike(found, 200, *((400, 504) if self._may_fail(client, began) else ())),
         )
         if answer is not None and answer.status == 200:
             route = "/libretranslate/download_file/{document_id}/{key}/{file_name}"

@@ -113,6 +113,7 @@ class _Soak:
 
     async def run(self) -> None:
         soaked, storm, result = self._soaked, self._storm, self.result
+        await storm.called.start()
         logger.info("asking in calm")
         beating = asyncio.create_task(self._beat())
         await storm.calm()
@@ -151,6 +152,8 @@ class _Soak:
         result.failures += differences(before, await soaked.metrics(), storm.ledger, n_dead_servers)
         result.failures += await delete_forgotten(soaked, storm.ledger)
         await self._rest(calm)
+        storm.called.stop()
+        result.failures += storm.called.wrong
 
     async def _rest(self, calm: Census, kinds: Sequence[str] = ("",)) -> None:
         """Wait until nothing of these kinds is left over; what still is after a while is a failure."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.running_service import running_service
+from tests.soak import calls
 from tests.soak.http import Lost, Message, ask
 from tests.soak.wrong_requests import MAX_BODY_BYTES, MAX_DOCUMENT_BYTES, MAX_TEXTS
 
@@ -137,6 +138,8 @@ def soaked_service(folders: Folders, settings: Mapping[str, object], variables: 
         "max_document_bytes": MAX_DOCUMENT_BYTES,
         "max_texts": MAX_TEXTS,
         "client_timeout_s": BODY_TIMEOUT_S,
+        "callback_hosts": calls.HOST,
+        "callback_secret": calls.SECRET,
         "default_timeout_s": 60,
         "max_timeout_s": 120,
         "log_level": "warning",

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from random import Random
 
-from tests.soak import documents, glossaries
+from tests.soak import documents, glossaries, live
+from tests.soak.calls import CalledServer
 from tests.soak.client import Client, Manner, Shared
 from tests.soak.dialects import Dialects
 from tests.soak.http import Answer
@@ -19,10 +20,11 @@ from tests.soak.texts import Texts
 from tests.soak.wrong_requests import BAD_HEADS, Wrong
 
 N_CLIENTS = 100
-N_DOCUMENTS = 14
+N_DOCUMENTS = 16
 CALM_CLIENTS = 4
 MANNERS = {Manner.WHOLE: 70, Manner.SLOW: 5, Manner.LEAVES: 8, Manner.LEAVES_STREAM: 4, Manner.CUT: 9}
-SHARE_OF_WRONG, SHARE_OF_DOCUMENTS, SHARE_OF_GLOSSARIES, SHARE_OF_NOISE = 0.12, 0.01, 0.01, 0.005
+SHARE_OF_WRONG = 0.12
+SHARE_OF_DOCUMENTS, SHARE_OF_GLOSSARIES, SHARE_OF_LIVE, SHARE_OF_NOISE = 0.01, 0.01, 0.005, 0.005
 SHARE_OF_NEW_CONNECTIONS = 0.1
 
 
@@ -39,8 +41,16 @@ class Storm:
         n_wrong = int(n * SHARE_OF_WRONG)
         good = [*Native(served, texts, random).makers(), *Dialects(served, texts, random).makers()]
         self.requests = choose(good, random, n - n_wrong) + choose([*Wrong(served, texts).makers()], random, n_wrong)
-        self.documents = documents.Journeys(documents.make_documents(texts, N_DOCUMENTS), random)
+        self.called = CalledServer()
+        self.documents = documents.Journeys(documents.make_documents(texts, N_DOCUMENTS), random, self.called)
         self._glossaries = glossaries.Journeys(texts, random)
+        self._live = live.Sessions(texts, random)
+        self._others = {
+            self.documents.any: SHARE_OF_DOCUMENTS,
+            self._glossaries.any: SHARE_OF_GLOSSARIES,
+            self._live.any: SHARE_OF_LIVE,
+            self._make_noise: SHARE_OF_NOISE,
+        }
         self.oracle = Oracle()
         self.ledger = Ledger()
         self._shared = self._sharing(self.ledger)
@@ -64,6 +74,8 @@ class Storm:
         client = Client(self._sharing(ledger := Ledger()))
         for name in self.documents.names:
             await self.documents.native(client, name)
+        for text in self._live.texts:
+            await self._live.typed(client, text)
         await client.renew()
         assert not ledger.wrong, ledger.wrong
 
@@ -77,19 +89,18 @@ class Storm:
     async def _work(self, shared: Shared, until: Callable[[], bool]) -> None:
         random, client = self._random, Client(shared)
         while not until():
-            chance = random.random()
-            if chance < SHARE_OF_DOCUMENTS:
-                await self.documents.any(client)
-            elif (chance := chance - SHARE_OF_DOCUMENTS) < SHARE_OF_GLOSSARIES:
-                await self._glossaries.any(client)
-            elif chance - SHARE_OF_GLOSSARIES < SHARE_OF_NOISE:
-                await client.make_noise(random.choice(BAD_HEADS))
+            (journey,) = random.choices([None, *self._others], [1 - sum(self._others.values()), *self._others.values()])
+            if journey is not None:
+                await journey(client)
             else:
                 request = random.choice(self.requests)
                 await client.send(request, self._manner_of(request))
             if random.random() < SHARE_OF_NEW_CONNECTIONS:
                 await client.renew()
         await client.renew()
+
+    async def _make_noise(self, client: Client) -> None:
+        await client.make_noise(self._random.choice(BAD_HEADS))
 
     def _manner_of(self, request: Request) -> Manner:
         (manner,) = self._random.choices([*MANNERS], [*MANNERS.values()])
