@@ -1,4 +1,4 @@
-"""Lines in capitals: models read them as small letters, and their translations are written in capitals."""
+"""Capitals that hide words from a model: it reads small letters, and the translation gets the capitals back."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +9,7 @@ from service.text.spans import Span, overlapping
 HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
 """Two capitals side by side, which every text with a line in capitals has."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_LONE_WORD = re.compile(r"\W*([^\W\d_]{2,})\W*")
 _BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
 """The end of a text after which a sentence begins."""
 
@@ -38,3 +39,13 @@ def small_words(text: str, kept: Sequence[Span], n_tokens: Callable[[str], int])
 def in_capitals(text: str) -> str:
     """Return a text in capitals. Its length stays the same: ß becomes ẞ."""
     return "".join("ẞ" if letter == "ß" else letter.upper() if len(letter.upper()) == 1 else letter for letter in text)
+
+
+def lone_word(text: str) -> str | None:
+    """Return the only word of a text, if it begins with a capital and goes on in small letters."""
+    found = _LONE_WORD.fullmatch(text)
+    return found[1] if found is not None and found[1].istitle() else None
+
+
+def with_capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -34,6 +34,9 @@ SENTENCES = [
     [
         ("A man is riding a horse on the beach.", "en", "fr", ["homme", "cheval", "plage"]),
         ("Two dogs play in the snow.", "en", "fr", ["deux", "chiens", "neige"]),
+        ("Bread", "en", "fr", ["pain"]),  # with its capital the model takes it for a name
+        ("Bread", "en", "de", ["brot"]),
+        ("Smith", "en", "fr", ["smith"]),
         ("Where is the station?", "en", "fr", ["où", "gare"]),
         ("He is reading a book.", "en", "fr", ["il", "livre"]),  # "il lit" and "il est en train de lire" are both right
         ("Un homme monte à cheval sur la plage.", "fr", "en", ["man", "horse", "beach"]),

@@ -33,7 +33,7 @@ from service.tasks.translation.checking import checks_of
 from service.tasks.translation.confidence import Sureness, words_of_passage
 from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
 from service.text.aligned_words import AlignedWords
-from service.text.capitals import in_capitals
+from service.text.capitals import in_capitals, with_capital
 from service.text.languages import Direction
 from service.text.sentences import (
     NOTHING_BEFORE,
@@ -142,6 +142,8 @@ def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, la
     source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
     if sentence.is_capitals:
         target = in_capitals(target)
+    elif sentence.is_lone:
+        target = with_capital(target)
     edits = NO_EDITS
     if protected.edits.old and (signs := protected.set_apart_in(sentence.span)):
         target, edits = replace_spans(target, [(span, "") for span in excess_blanks(target, source, signs)])

@@ -101,6 +101,8 @@ class Sentence:
     """Whether the sentence is the name of a speaker before a colon."""
     is_capitals: bool = False
     """Whether the sentence is read in small letters, and its translation is written in capitals."""
+    is_lone: bool = False
+    """Whether the sentence is one word, which is read in small letters, and its translation begins with a capital."""
     beginning: Beginning | None = None
     continuations: list[Continuation] = field(default_factory=list)
     """The translation and its alternatives, which differ in the first token behind the beginning."""
@@ -140,6 +142,8 @@ class PreparedPassage:
     """Spans of the passage that are kept because an earlier translation lost some of them."""
     tried: SequenceOf[KeptSpan] = ()
     """The carried spans of the last reading, whether or not its translation was chosen."""
+    is_tried_small: bool = False
+    """Whether its only word was read in small letters, whether or not that translation was chosen."""
     checks: list[Check] = field(default_factory=list)
     """What earlier translations lost or invented."""
     beginning: str | None = None
@@ -256,8 +260,11 @@ class Reader:
             text = replace(text, parts=[passage.parsed for passage in passages])
         return PreparedText(text, passages)
 
-    def prepare_passage(self, parsed: Passage, carried: SequenceOf[KeptSpan] = ()) -> PreparedPassage:
-        """Read a passage, with further spans that are `carried`. Repeat with other slots while slots are misread."""
+    def prepare_passage(
+        self, parsed: Passage, carried: SequenceOf[KeptSpan] = (), lone_word: str | None = None
+    ) -> PreparedPassage:
+        """Read a passage, with further spans that are `carried`, or its `lone_word` in small letters. Repeat with other
+        slots while slots are misread."""
         text = parsed.text
         if not self.direction.is_translation:
             protected = Protected(text, text, (), NO_EDITS)
@@ -268,6 +275,9 @@ class Reader:
         small = []
         if CAPITALS.search(text):
             small = [*small_words(text, [item.span for item in kept], self.tokenizer.n_tokens)]
+        if lone_word is not None:
+            start = text.index(lone_word)
+            small = [(Span(start, start + len(lone_word)), lone_word.lower())]
         read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
         if TOUCHING.search(text):
             starts = {item.span.start for item in kept}
@@ -284,7 +294,10 @@ class Reader:
         while True:
             protected = protect(text, kept, read_as, slots.word)
             passage = PreparedPassage(parsed, protected, self._sentences(protected, parsed, ends), named, carried)
-            if small:
+            passage.is_tried_small = lone_word is not None
+            if passage.is_tried_small:
+                passage.sentences[0].is_lone = True
+            elif small:
                 words = [word for word, _ in small]
                 for sentence in passage.sentences:
                     inside = overlapping(words, protected.edits.before(sentence.span))

@@ -22,6 +22,7 @@ from service.schemas.answers import Check, CheckKind
 from service.tasks.translation.alignment import after_prefix
 from service.tasks.translation.beginning import begin_again
 from service.tasks.translation.reading import PreparedPassage, Reader, Sentence
+from service.text.capitals import lone_word
 from service.text.scripts import is_unspaced, without_hidden
 from service.text.sentences import UNSPACED
 from service.text.spans import Edits, Span, overlapping, replace_spans
@@ -40,17 +41,19 @@ class Checked:
         attention_pass: tells whether the translation has words for the small numbers that it lacks.
         dropped: small numbers without such words.
         is_wordless: whether the translation lacks every word of the source.
+        is_copied: whether the translation is the only word of the source, which need not be a name.
     """
 
     sentence: Sentence
     compared: Comparison
     is_wordless: bool = False
+    is_copied: bool = False
     attention_pass: Sequence[AttentionPass] | None = None
     dropped: list[VerifiedSpan] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        return self.compared.is_right and not self.dropped and not self.is_wordless
+        return self.compared.is_right and not (self.dropped or self.is_wordless or self.is_copied)
 
 
 @dataclass
@@ -64,8 +67,9 @@ class Rereading:
 
 def may_lose_something(passage: PreparedPassage) -> bool:
     """Return whether a passage has a number or a name that its translation must have, or a span beside which models
-    lose words, as they do beside placeholders."""
-    return bool(passage.protected.placeholders) or HINT.search(passage.protected.original) is not None
+    lose words, as they do beside placeholders; or is one word with a capital, which models take for a name."""
+    text = passage.protected.original
+    return bool(passage.protected.placeholders or HINT.search(text) or lone_word(text))
 
 
 class Verification:
@@ -79,7 +83,10 @@ class Verification:
 
     def check(self, passage: PreparedPassage) -> None:
         """Compare a finished translation with its source."""
-        all_checked = (Checked(s, self._compare(passage, s), self._is_wordless(passage, s)) for s in passage.sentences)
+        all_checked = (
+            Checked(s, self._compare(passage, s), self._is_wordless(passage, s), self._is_copied(passage, s))
+            for s in passage.sentences
+        )
         checked = [item for item in all_checked if not item.is_right or item.compared.as_words]
         if checked:
             self.doubtful.append((passage, checked))
@@ -102,9 +109,11 @@ class Verification:
             item.dropped = [number for number in item.compared.as_words if not self._is_word(passage, item, number)]
         wrong = [item for item in checked if not item.is_right]
         carried = [kept for item in wrong for kept in self._next_carried(passage, item)]
-        if not carried:
+        is_copied = not passage.is_tried_small and any(item.is_copied for item in wrong)
+        word = lone_word(passage.parsed.text) if is_copied else None
+        if not carried and word is None:
             return None
-        again = self._read_again(passage, carried)
+        again = self._read_again(passage, carried, word)
         if passage.beginning is not None and len(again.sentences) != len(passage.sentences):
             return None
         return Rereading(passage, wrong, again)
@@ -126,7 +135,7 @@ class Verification:
             kind: CheckKind = "name" if span is not None and span.kind in ("name", "letter") else "number"
             checks.append(Check(kind=kind, source=source, mended=is_mended))
         for item in wrong:
-            if item.is_wordless:
+            if item.is_wordless or (item.is_copied and is_better):
                 source = self._sentence_in_passage(passage, item.sentence).of(passage.parsed.text)
                 is_mended = is_better and not any(kept.span.of(again.parsed.text) == source for kept in again.carried)
                 checks = [check for check in checks if (check.kind, check.source) != ("untranslated", source)]
@@ -134,6 +143,7 @@ class Verification:
         if is_better:
             vars(passage).update(vars(again))
         passage.checks, passage.tried = checks, again.carried
+        passage.is_tried_small |= again.is_tried_small
         return is_better
 
     def drop_wrong_alternatives(self, passage: PreparedPassage) -> None:
@@ -145,7 +155,17 @@ class Verification:
             sentence.sequence.output.finished = [best, *right]
 
     def _n_wrong(self, passage: PreparedPassage, sentence: Sentence) -> int:
-        return self._compare(passage, sentence).n_wrong + self._is_wordless(passage, sentence)
+        n_wrong = self._compare(passage, sentence).n_wrong
+        return n_wrong + self._is_wordless(passage, sentence) + self._is_copied(passage, sentence)
+
+    def _is_copied(self, passage: PreparedPassage, sentence: Sentence) -> bool:
+        """Return whether the only word of a passage is its own translation, though the model knows the word: in small
+        letters it is one token, as few names are. German nouns have capitals anyway."""
+        word = lone_word(passage.protected.original)
+        if word is None or self._languages[0] == "de" or passage.beginning is not None:
+            return False
+        is_same = self._target(passage, sentence).strip().casefold() == passage.protected.text.strip().casefold()
+        return is_same and self._reader.tokenizer.n_tokens(word.lower()) == 1
 
     def _is_wordless(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a translation has only kept spans and numbers, or only as many words as alignment needs as
@@ -176,13 +196,14 @@ class Verification:
         attending = (token for token, to in pairs if to.start < number.span.end and number.span.start < to.end)
         return any(any(map(str.isalpha, token.span.of(text))) for token in attending)
 
-    def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan]) -> PreparedPassage:
-        """Read a passage with further spans carried. Equal sentences keep their translations."""
+    def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan], word: str | None) -> PreparedPassage:
+        """Read a passage with further spans carried, or its only word in small letters. Equal sentences keep their
+        translations."""
         sentences = [passage.protected.edits.before(sentence.span) for sentence in passage.sentences]
         parsed = replace(passage.parsed, sentences=sentences)
         new = sorted((kept.span for kept in carried), key=lambda span: span.pair)
         before = [kept for kept in passage.carried if len(set(overlapping(new, kept.span))) == 1]
-        again = self._reader.prepare_passage(parsed, [*before, *carried])
+        again = self._reader.prepare_passage(parsed, [*before, *carried], word)
         if passage.beginning is not None:
             begin_again(again, passage, self._reader.tokenizer, self._manifest.special_tokens.eos)
         known = {_key(sentence): sentence for sentence in passage.sentences}

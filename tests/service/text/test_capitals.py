@@ -1,6 +1,6 @@
 import pytest
 
-from service.text.capitals import in_capitals, small_words
+from service.text.capitals import in_capitals, lone_word, small_words
 from service.text.spans import Span
 
 KNOWN = {"close", "the", "door", "Paris", "USB", "in"}
@@ -43,3 +43,16 @@ def test_kept_spans_stay_and_their_letters_do_not_count() -> None:
 def test_no_letter_is_lost_in_capitals(text: str) -> None:
     assert len(in_capitals(text)) == len(text)
     assert not any(map(str.islower, in_capitals(text).replace("ﬁ", "")))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        *((text, None) for text in ("A", "NASA", "bread", "Two Dogs", "iPhone", "Bread 2", "猫", "")),
+        ("Bread", "Bread"),
+        (" «Brot!» ", "Brot"),
+        ("Öl", "Öl"),
+    ],
+)
+def test_a_lone_word_has_one_capital(text: str, word: str | None) -> None:
+    assert lone_word(text) == word

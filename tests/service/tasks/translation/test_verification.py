@@ -9,6 +9,7 @@ from service.engine.search import Hypothesis, Search
 from service.kept.slots import slots_of
 from service.markup import html, plain
 from service.tasks.translation.checking import checks_of
+from service.tasks.translation.composition import NOTHING_BEFORE, render
 from service.tasks.translation.reading import PreparedText, Reader, Sentence
 from service.tasks.translation.verification import Rereading, Verification
 from service.text.languages import Direction
@@ -125,6 +126,36 @@ def test_words_are_read_without_the_spans_beside_them(reader: Reader, source: st
     assert sentence.span.of(rereading.again.protected.text) == "dog"
     finish(sentence, answers[1])
     assert verification.choose(rereading)
+
+
+def test_a_word_that_was_taken_for_a_name_is_read_in_small_letters(reader: Reader) -> None:
+    prepared = translated(reader.prepare(plain.parse("Bread!")), "Bread!")
+    verification, [rereading] = verified(reader, prepared)
+    [sentence] = rereading.again.sentences
+    assert sentence.span.of(rereading.again.protected.text) == "bread!"
+    finish(sentence, "brot!")
+    assert verification.choose(rereading)
+    [passage] = prepared.passages
+    assert [(check.kind, check.source, check.mended) for check in passage.checks] == [("untranslated", "Bread!", True)]
+    assert render(prepared, TOKENIZER, reader.direction, NOTHING_BEFORE)[0] == "Brot!"
+
+
+@pytest.mark.parametrize("again", ["Bread", "bread"])
+def test_a_word_that_is_copied_twice_is_read_no_third_time(reader: Reader, again: str) -> None:
+    prepared = translated(reader.prepare(plain.parse("Bread")), "Bread")
+    verification, [rereading] = verified(reader, prepared)
+    finish(rereading.again.sentences[0], again)
+    assert not verification.choose(rereading)
+    assert verified(reader, prepared)[1] == []
+    assert render(prepared, TOKENIZER, reader.direction, NOTHING_BEFORE)[0] == "Bread"
+
+
+@pytest.mark.parametrize(
+    ("text", "source"), [("Grzegorz", "en"), ("Bread", "de"), ("Two Bread", "en"), ("bread", "en")]
+)
+def test_other_copies_stay(reader: Reader, text: str, source: str) -> None:
+    reader = replace(reader, direction=Direction(source, "nl"))
+    assert verified(reader, translated(reader.prepare(plain.parse(text)), text))[1] == []
 
 
 def test_a_source_whose_words_are_always_lost_stays_and_is_told_of(reader: Reader) -> None:
