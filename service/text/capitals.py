@@ -9,7 +9,7 @@ from service.text.spans import Span, overlapping
 HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
 """Two capitals side by side, which every text with a line in capitals has."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-_LONE_WORD = re.compile(r"\W*([^\W\d_]{2,})\W*")
+LONE_WORD = re.compile(r"\W*([^\W\d_]{2,})\W*")
 _BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
 """The end of a text after which a sentence begins."""
 
@@ -43,7 +43,7 @@ def in_capitals(text: str) -> str:
 
 def lone_word(text: str) -> str | None:
     """Return the only word of a text, if it begins with a capital and goes on in small letters."""
-    found = _LONE_WORD.fullmatch(text)
+    found = LONE_WORD.fullmatch(text)
     return found[1] if found is not None and found[1].istitle() else None
 
 

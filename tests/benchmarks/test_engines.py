@@ -30,5 +30,5 @@ def test_an_engine_that_cannot_start_leaves_no_event_loop_behind(tmp_path: Path)
     before = threading.enumerate()
     with pytest.raises(ArtifactRefused) as uncaught:
         AttendEngine(tmp_path / "nowhere", threads=1, workers=1)
-    assert threading.enumerate() == before
+    assert {*threading.enumerate()} <= {*before}  # one of these may just have ended
     del uncaught

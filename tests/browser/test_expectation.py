@@ -1,5 +1,6 @@
 """The page tells what to expect of a model."""
 
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,6 +35,11 @@ def answering(model: str, changes: dict[str, Any]) -> Any:
     return before
 
 
+def shown(score: float) -> str:
+    """A score as JavaScript rounds it: a half goes up."""
+    return str(Decimal(score).quantize(Decimal("0.1"), ROUND_HALF_UP))
+
+
 def test_a_small_model_is_called_so_and_has_its_scores(visit: Visit, server: httpx.Client) -> None:
     models = {model["name"]: model for model in server.get("/models").json()["models"]}
     page = visit(state("translate"))
@@ -41,9 +47,9 @@ def test_a_small_model_is_called_so_and_has_its_scores(visit: Visit, server: htt
     expect(told).to_contain_text("A small model (8.9 million parameters), trained with attend.")
     scores = models["translate-en-fr"]["evaluation"]
     expect(told).to_contain_text(
-        f"BLEU {scores['tatoeba-challenge-2021.en-fr']['bleu']:.1f} on tatoeba-challenge-2021,"
+        f"BLEU {shown(scores['tatoeba-challenge-2021.en-fr']['bleu'])} on tatoeba-challenge-2021,"
     )
-    expect(told).to_contain_text(f" {scores['ntrex128.en-fr']['bleu']:.1f} on ntrex128,")
+    expect(told).to_contain_text(f" {shown(scores['ntrex128.en-fr']['bleu'])} on ntrex128,")
     expect(told).to_contain_text("make model")
     expect(told).not_to_contain_text("cases")
     page.get_by_role("tab", name="Classify").click()

@@ -69,8 +69,9 @@ def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, before: s
 def test_pairs_that_compare_heads_are_for_nothing_else(use: str) -> None:
     data = load_recipe(ARTIFACTS / "translate-ru-en").data
     assert data.aligned is not None
-    with pytest.raises(ValidationError, match=f"`aligned`: {data.aligned.file} must not be in `{use}` too"):
-        DataConfig.model_validate(data.model_dump() | {use: [*getattr(data, use), data.aligned]})
+    aligned = data.aligned.model_copy(update={"kind": "news"})
+    with pytest.raises(ValidationError, match=f"`aligned`: {aligned.file} must not be in `{use}` too"):
+        DataConfig.model_validate(data.model_dump() | {use: [*getattr(data, use), aligned]})
 
 
 @pytest.mark.parametrize("use", ["validation", "test"])

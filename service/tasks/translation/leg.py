@@ -33,7 +33,7 @@ from service.tasks.translation.reading import MAX_INLINE, NewSearch, PreparedTex
 from service.tasks.translation.remembering import Lookup, Remembered
 from service.tasks.translation.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation.translator import Translator
-from service.tasks.translation.verification import Verification, may_lose_something
+from service.tasks.translation.verification import Verification, may_be_wrong
 from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import NOTHING_BEFORE
@@ -205,9 +205,7 @@ class Leg:
     async def _verify(self, prepared_texts: list[PreparedText]) -> None:
         """Translate passages again that lost a number, a name or all words, and choose the better translation, as
         long as there is another way to read them."""
-        every = passages = [
-            passage for text in prepared_texts for passage in text.passages if may_lose_something(passage)
-        ]
+        every = passages = [passage for text in prepared_texts for passage in text.passages if may_be_wrong(passage)]
         if not passages or not self._direction.is_translation:
             return
         for _ in range(MAX_READINGS):

@@ -22,7 +22,7 @@ from service.schemas.answers import Check, CheckKind
 from service.tasks.translation.alignment import after_prefix
 from service.tasks.translation.beginning import begin_again
 from service.tasks.translation.reading import PreparedPassage, Reader, Sentence
-from service.text.capitals import lone_word
+from service.text.capitals import LONE_WORD, lone_word
 from service.text.scripts import is_unspaced, without_hidden
 from service.text.sentences import UNSPACED
 from service.text.spans import Edits, Span, overlapping, replace_spans
@@ -65,11 +65,11 @@ class Rereading:
     again: PreparedPassage
 
 
-def may_lose_something(passage: PreparedPassage) -> bool:
+def may_be_wrong(passage: PreparedPassage) -> bool:
     """Return whether a passage has a number or a name that its translation must have, or a span beside which models
-    lose words, as they do beside placeholders; or is one word with a capital, which models take for a name."""
+    lose words, as they do beside placeholders; or is one word, which models may take for a name."""
     text = passage.protected.original
-    return bool(passage.protected.placeholders or HINT.search(text) or lone_word(text))
+    return bool(passage.protected.placeholders or HINT.search(text) or LONE_WORD.fullmatch(text))
 
 
 class Verification:
@@ -171,9 +171,10 @@ class Verification:
         """Return whether a translation has only kept spans and numbers, or only as many words as alignment needs as
         places of kept spans. The source has two letters or more."""
         token_ids = sentence.hypothesis().token_ids
-        if len(token_ids) > MAX_TOKENS + len(sentence.slots):
-            return False
         protected = passage.protected
+        is_lone = not protected.placeholders and LONE_WORD.fullmatch(protected.original)  # it may be a number in words
+        if is_lone or len(token_ids) > MAX_TOKENS + len(sentence.slots):
+            return False
         source, _ = self._source(passage, sentence, with_carried=False)
         if sum(map(str.isalpha, source)) <= 1:
             return False

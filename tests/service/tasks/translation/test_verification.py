@@ -158,6 +158,10 @@ def test_other_copies_stay(reader: Reader, text: str, source: str) -> None:
     assert verified(reader, translated(reader.prepare(plain.parse(text)), text))[1] == []
 
 
+def test_a_number_in_words_is_a_translation(reader: Reader) -> None:
+    assert verified(reader, translated(reader.prepare(plain.parse("Two")), "Zwei"))[1] == []
+
+
 def test_a_source_whose_words_are_always_lost_stays_and_is_told_of(reader: Reader) -> None:
     prepared = reader.prepare(plain.parse("%d dog"))
     for answer in ("{}", "5"):
