@@ -137,19 +137,9 @@ class DocumentJobs:
         options = json.dumps(request.model_dump(exclude=EXCLUDED, exclude_unset=True) | own_options)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         left_s = ends_at - time.monotonic()
+        arguments = data, file_name, read.kind, languages, options, n_characters, left_s, callback_url, repeatable
         try:
             with spending(context.account, n_characters):
-                arguments = (
-                    data,
-                    file_name,
-                    read.kind,
-                    languages,
-                    options,
-                    n_characters,
-                    left_s,
-                    callback_url,
-                    repeatable,
-                )
                 job = await in_thread(self._store.add, *arguments)
         except AlreadyQueuedError as before:  # it was queued while this one was read
             return await self.get(before.job_id, before.key), before.key
