@@ -39,8 +39,8 @@ def candidates(cores: int) -> list[Candidate]:
     each = f"{cores} of 1 thread"
 
     attend = [
-        _attend("in process, 1 thread", 0, 1),
-        _attend(f"in process, {_threads(cores)}", 0, cores),
+        _attend("1 process of 1 thread", 1, 1),
+        _attend(f"1 process of {_threads(cores)}", 1, cores),
         _attend(f"{cores} processes of 1 thread, sharing a batch", cores, cores),
         _attend(f"{cores} processes of 1 thread, a batch each", cores, cores, share=False),
     ]

@@ -37,6 +37,7 @@ class LiveClient:
         client = cls(*await asyncio.open_connection(host, port))
         client._send(Request(host=f"{host}:{port}", target=LIVE_PATH, extra_headers=list(headers)))
         if not isinstance(answer := await client._event(), AcceptConnection):
+            client.leave()
             raise RefusedError(str(answer))
         return client
 

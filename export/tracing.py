@@ -19,10 +19,11 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset23
 from onnxscript.optimizer import optimize_ir
+from onnxscript.rewriter.pattern import RewriteRule
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.onnx._internal._lazy_import import onnxscript_apis  # type: ignore[attr-defined]
-from torch.onnx._internal.exporter import _fx_passes
+from torch.onnx._internal.exporter import _fx_passes, _schemas
 
 from export.graphs import (
     MEMORY_STEP,
@@ -79,9 +80,23 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 """Operators that the exporter translates only after its decompositions, left out here. Opset 24 has the same ones."""
 
 
-# PyTorch's exporter parses the source of every operator's translation again for each graph, which takes longer than
-# translating a small one.
+def unless_in_vain(rewrite: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `RewriteRule.try_rewrite` without the attempts at nodes of other operators than the rule's: most of the
+    optimizer's time, as a rule for pairs of nodes lists the whole graph at each."""
+
+    def try_rewrite(rule: RewriteRule, model: ir.Model, graph: ir.Graph, node: ir.Node, **options: Any) -> Any:
+        if rule._target_pattern.output_nodes[0].op.matches(node.op_type):
+            return rewrite(rule, model, graph, node, **options)
+        return None
+
+    return try_rewrite
+
+
+RewriteRule.try_rewrite = unless_in_vain(RewriteRule.try_rewrite)  # type: ignore[method-assign]
+# PyTorch's exporter parses the source and the signature of every operator's translation again for each graph, which
+# takes longer than translating a small one.
 onnxscript_apis.get_torchlib_ops = cache(onnxscript_apis.get_torchlib_ops)
+_schemas.op_signature_from_function = cache(_schemas.op_signature_from_function)
 # Its decompositions trace a graph twice more, and its search for operands of different types once more. Only
 # TRANSLATIONS would need them: nothing is written in place, and types are changed by `to` alone. ONNX Runtime would
 # refuse any other graph, or the proof of its artifact would find it.

@@ -47,9 +47,6 @@ class DataSource(Strict):
     """Whether the file is one of our own, in model/corpora."""
     columns: tuple[str, str] | None = None
     """Names of two columns of a file that has several; its first line names them. None: it has two, without names."""
-    made_by: str | None = None
-    """The command that made these rows, and the commit that has it, if the tree no longer does. They are not trained
-    on."""
     hub: HubSource | None = None
     licence: str
     labels: dict[str, str | tuple[str, ...]] | None = None
@@ -95,10 +92,6 @@ class DataConfig(Strict):
     aligned: DataSource | None = None
     """Pairs on which heads of a translator are compared, neither trained on nor scored; by default the captions of
     `model.alignment.heads`."""
-
-    def kept(self) -> list[DataSource]:
-        """Return the corpora that are trained on, whose rows the tree can still make."""
-        return [source for source in self.train if source.made_by is None]
 
     @model_validator(mode="after")
     def _shares_are_of_kinds(self) -> Self:

@@ -134,7 +134,7 @@ def compared_source(data: DataConfig) -> DataSource:
 
 def training_rows(data: DataConfig, data_dir: Path | None, corpus_rows: int) -> list[Row]:
     """Return the first rows of each training corpus that is not rewritten."""
-    sources = {source.file: source for source in data.kept() if not source.rewrite}
+    sources = {source.file: source for source in data.train if not source.rewrite}
     return [row for source in sources.values() for row in load_rows(source, data_dir)[:corpus_rows]]
 
 

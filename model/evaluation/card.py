@@ -79,7 +79,6 @@ def model_card(
         scores=_scores(tests),
         is_restricted=bool(without_commerce(licences)),
         licences=_licences(licences),
-        is_gone=any(source.made_by for source in recipe.data.train),
         address=ADDRESS.get(getattr(config.model, "target", ""), ""),
         kinds=_kinds(evaluation.get(KINDS, {})),
         rates=_rates(evaluation.get(CASES, {})),

@@ -71,7 +71,7 @@ def evaluate_kinds(checkpoint: Checkpoint, data: DataConfig, data_dir: Path | No
     if not data.reported_fraction or not isinstance(checkpoint.model, TranslationModel):
         return {}
     corpora: dict[str, list[list[Row]]] = {}
-    for source in data.kept():
+    for source in data.train:
         if source.kind is not None and source.rewrite is None:
             rows = reported_rows(load_rows(source, data_dir), source, data)
             corpora.setdefault(source.kind, []).append(rows)

@@ -73,7 +73,6 @@ def train(
     keep_freed_memory()
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(free_cores())
-    experiment = _without_missing_rows(experiment)
     if commercial:
         experiment = _for_commerce(experiment)
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -139,18 +138,6 @@ def free_cores() -> int:
 
 def _reads_one_form(config: Config) -> bool:
     return isinstance(config.model, ClassifierConfig) and config.model.one_form
-
-
-def _without_missing_rows(experiment: Experiment) -> Experiment:
-    data = experiment.data
-    gone = dict.fromkeys(source.file for source in data.train if source.made_by is not None)
-    if gone:
-        print(
-            f"Left out: {', '.join(gone)}. The tree can no longer make these rows; `made_by` in the recipe names the "
-            "commit that can.",
-            flush=True,
-        )
-    return experiment.model_copy(update={"data": data.model_copy(update={"train": tuple(data.kept())})})
 
 
 def _for_commerce(experiment: Experiment) -> Experiment:

@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.engines import Work
+from benchmarks.decoder import candidates
+from benchmarks.engines import ATTEND, ATTEND_EXACT, Work
 from benchmarks.engines.attend import AttendEngine
 from service.base.errors import ArtifactRefused
+from service.base.settings import Settings
 from tests.service.tiny_artifacts import TinyTranslator
 
 pytestmark = pytest.mark.process
@@ -32,3 +34,8 @@ def test_an_engine_that_cannot_start_leaves_no_event_loop_behind(tmp_path: Path)
         AttendEngine(tmp_path / "nowhere", threads=1, workers=1)
     assert {*threading.enumerate()} <= {*before}  # one of these may just have ended
     del uncaught
+
+
+def test_the_settings_that_are_tried_are_settings_of_the_service() -> None:
+    tried = [candidate.settings for candidate in candidates(cores=2) if candidate.engine in (ATTEND, ATTEND_EXACT)]
+    assert all(Settings(threads=one["threads"], workers=one["workers"]) for one in tried)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.core import TyperGroup
@@ -107,7 +108,7 @@ def part(name: str, script: str, timeout_s: float = 60) -> everything.Part:
 @pytest.mark.process
 def test_a_part_that_dies_or_hangs_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     chosen = [
-        part("hangs", SAYING + "import signal; signal.pause()", timeout_s=1),
+        part("hangs", SAYING + "import signal; signal.pause()", timeout_s=5),
         part("dies", SAYING + "raise ValueError('no such kernel')"),
         part("ends", SAYING),
     ]
@@ -115,7 +116,7 @@ def test_a_part_that_dies_or_hangs_is_named_and_the_others_go_on(tmp_path: Path)
     machine, *lines = everything.read_lines(tmp_path / "measured.jsonl")
     assert machine["provider"] == "cpu"
     ended = {line["name"]: line["how"] for line in lines if line["part"] == "ended"}
-    assert ended == {"hangs": "ended after 1 s", "dies": "died with 1: ValueError: no such kernel", "ends": "done"}
+    assert ended == {"hangs": "ended after 5 s", "dies": "died with 1: ValueError: no such kernel", "ends": "done"}
     assert [line["part"] for line in lines] == ["steps", "ended"] * 3
 
 
@@ -182,20 +183,19 @@ class Forgetful(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_soak_counts_what_is_no_answer_or_another_one() -> None:
+def test_a_soak_counts_what_is_no_answer_or_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     Forgetful.numbers = count()
+    monkeypatch.setattr(soak, "time", SimpleNamespace(monotonic=count().__next__))  # a request takes a second
     with ThreadingHTTPServer(("127.0.0.1", 0), Forgetful) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
             address, requests = f"127.0.0.1:{server.server_port}", [soak.Request("/models", None)]
             first = [soak.answer(address, request) for request in requests]
-            counted = soak.clients(address, requests, first, 0.5, 0)
+            counted = soak.clients(address, requests, first, 201, 0)
         finally:
             server.shutdown()
     assert first == [(200, {"text": "same", "score": 0.5})]
-    assert counted.total() > 20
-    for kind in ("different", "failed"):
-        assert abs(counted[kind] - counted.total() / 10) <= 2
+    assert counted == {"same": 160, "different": 20, "failed": 20}
 
 
 @pytest.mark.parametrize(

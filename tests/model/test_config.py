@@ -26,12 +26,6 @@ def test_every_model_in_the_tree_has_a_valid_configuration_and_recipe_and_the_na
     assert load_experiment(directory).name == name
 
 
-def test_a_recipe_names_the_commit_that_has_what_the_tree_has_not() -> None:
-    made = {source.made_by for path in EXPERIMENTS for source in load_recipe(path).data.train if source.made_by}
-    assert made
-    assert all("commit b4727fd" in how for how in made)
-
-
 def test_the_lectures_own_classifier_is_there() -> None:
     model = load_config(CONFIGS / "lecture-classifier").model
     assert isinstance(model, ClassifierConfig)

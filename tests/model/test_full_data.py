@@ -27,7 +27,7 @@ pytestmark = [
 def sources() -> list[DataSource]:
     paths = sorted(path for top in (ROOT / "artifacts", ROOT / "model" / "configs") for path in top.rglob(RECIPE))
     recipes = [load_recipe(path.parent) for path in paths]
-    named = {source.file: source for recipe in recipes for source in (*recipe.data.kept(), *recipe.data.test)}
+    named = {source.file: source for recipe in recipes for source in (*recipe.data.train, *recipe.data.test)}
     return list(named.values())
 
 

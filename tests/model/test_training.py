@@ -16,7 +16,7 @@ from model.config import ConfigError
 from model.data import DataError
 from model.evaluation.scoring import classify, translate
 from model.networks.transformer import Transformer
-from model.recipe import DataSource, Experiment, load_experiment, load_recipe
+from model.recipe import DataSource, Experiment, load_recipe
 from model.training import precision
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
@@ -203,18 +203,6 @@ def test_rewritings_that_apply_to_no_row_are_left_out(data: Path, tmp_path: Path
     with_both = experiment.data.model_copy(update={"train": (source, no_numbers)})
     train(experiment.model_copy(update={"data": with_both}), data, tmp_path / "run", tmp_path / "out")
     assert load_training(tmp_path / "out")["steps"] == 1
-
-
-def test_rows_that_nothing_makes_any_more_are_left_out_and_named(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1)
-    gone = DataSource(file="gone.tsv", licence="another", made_by="a command of commit 123")
-    with_both = experiment.data.model_copy(update={"train": (*experiment.data.train, gone)})
-    train(experiment.model_copy(update={"data": with_both}), data, tmp_path / "run", tmp_path / "out")
-    assert "Left out: gone.tsv." in capsys.readouterr().out
-    assert load_training(tmp_path / "out")["licences"] == experiment.licences()
-    assert load_experiment(tmp_path / "out") == experiment, "the result has the recipe that it was trained by"
 
 
 def test_where_all_rows_are_too_long_it_is_told(data: Path, tmp_path: Path) -> None:
