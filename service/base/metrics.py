@@ -39,7 +39,7 @@ CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 FOUND = ("hit", "joined", "miss")
 """Results of a look into the cache: an answer, another sentence that is being computed, or nothing."""
-SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
+SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 20
 """The kinds of files in which each of several servers counts, and their size, which is enough for every route and
 status."""
 MAX_KEYS, OTHER_KEYS = 100, "other"

@@ -94,7 +94,7 @@ class RemoteWorker:
         # This never waits, since the process may hang: the event loop sends.
         sent = [(plain(sequence.output), *fields_of(sequence)) for sequence in sequences]
         self._outgoing.write(packed("submit", number, name, sent, deadline))
-        request.future.add_done_callback(partial(self._forget, number))
+        request.future.add_done_callback(partial(self._cancel, number))
         return request.future
 
     def state(self, name: str) -> EngineState | None:
@@ -182,26 +182,35 @@ class RemoteWorker:
 
     def _take_answer(self, number: int, answer: tuple[Any, ...] | RequestError) -> None:
         request = self._requests.get(number)
-        if request is None or request.future.done():  # the client has left
+        if request is None:  # the client has left
+            return
+        result: Answer[Any] | None = None
+        if not isinstance(answer, RequestError):
+            sent, *times = answer
+            result = Answer([*map(output_of, sent)], *times)
+            for sequence, output in zip(request.sequences, result.outputs, strict=True):
+                sequence.output = output
+        # Now, not in a callback of the future: many answers may come before the first callback is called.
+        del self._requests[number]
+        self._add_load(request.engine, -request.work)
+        if request.future.done():
             return
         if isinstance(answer, RequestError):
             if isinstance(answer, QueueFull) and answer.state is not None:
                 # Others like this one are refused here, until some work is done.
                 self._states[request.engine] = answer.state
-                self._reported_work[request.engine] = self._work[request.engine] - request.work
+                self._reported_work[request.engine] = self._work[request.engine]
             request.future.set_exception(answer)
-            return
-        sent, *times = answer
-        outputs = [*map(output_of, sent)]
-        for sequence, output in zip(request.sequences, outputs, strict=True):
-            sequence.output = output
-        request.future.set_result(Answer(outputs, *times))
+        elif result is not None:
+            request.future.set_result(result)
 
-    def _forget(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
-        """Forget a request that is answered or cancelled, and cancel it in the worker."""
-        request = self._requests.pop(number)
+    def _cancel(self, number: int, _future: "asyncio.Future[Answer[Any]]") -> None:
+        """Forget a request that no longer waits, and cancel it in the worker unless it was answered."""
+        request = self._requests.pop(number, None)
+        if request is None:
+            return
         self._add_load(request.engine, -request.work)
-        if future.cancelled() and self._outgoing is not None and not self._outgoing.is_closing():
+        if self._outgoing is not None and not self._outgoing.is_closing():
             self._outgoing.write(packed("cancel", number))
 
     def _add_load(self, engine: str, work: int) -> None:

@@ -166,7 +166,7 @@ def make_service(
         probe_interval_s=3600,
     )
     artifacts = {name: artifact_named(artifact, name) for name in models}
-    arguments = (artifacts, settings, None, dies_of, patches, journal, gates or {})
+    arguments = (artifacts, settings, None, dies_of, {"SLOW_S": 1.0} | patches, journal, gates or {})
     loader = RemoteLoader("tests.service.worker_services:FragileSource", arguments, 3600, Log("warning"))
     loader.wait_until_loaded()
     return Service(loader)
@@ -188,13 +188,13 @@ def server_that(artifact: Artifact, then: str) -> list[str]:
 
 def children(process_id: int, of_command: str = "") -> list[int]:
     """Return the children whose command contains these words."""
-    said = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
-    return [int(child) for child in said if of_command in _command_of(child)]
+    said = _told_of(process_id, f"task/{process_id}/children").split()
+    return [int(child) for child in said if of_command in _told_of(child, "cmdline")]
 
 
-def _command_of(process_id: str) -> str:
+def _told_of(process_id: int | str, file: str) -> str:
     with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
-        return Path(f"/proc/{process_id}/cmdline").read_text()
+        return Path(f"/proc/{process_id}/{file}").read_text()
     return ""
 
 

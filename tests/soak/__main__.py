@@ -31,7 +31,7 @@ def main() -> int:
     logging.getLogger("asyncio").setLevel("CRITICAL")  # connections that are lost are counted
     logging.basicConfig(level="INFO", format="%(asctime)s %(message)s")
     small_disks.enter(sys.argv[1:])
-    short = {"fault_s": 1.0, "pause_s": 0.2, "n_different": 120, "warm_up_s": 1.0, "documents_kept_s": 2.5}
+    short = {"fault_s": 1.0, "pause_s": 0.2, "n_different": 120, "warm_up_s": 1.0, "documents_kept_s": 8.0}
     options = Options(
         given.minutes,
         given.requests,

@@ -40,21 +40,21 @@ class Sessions:
 
     async def typed(self, client: Client, text: str) -> None:
         """Wait for the answer to each word."""
-        async with _opened(client) as session:
+        async with _losses_noted(client), _opened(client) as session:
             answers = [await session.ask(update) for update in _updates(text)]
             if self.calm.setdefault(text, answers) != answers:
                 client.shared.ledger.complain(f"{text!r} live: {answers[-1]}, in calm {self.calm[text][-1]}")
 
     async def flooded(self, client: Client, text: str) -> None:
         """Wait for nothing but the end."""
-        async with _opened(client) as session:
+        async with _losses_noted(client), _opened(client) as session:
             for update in _updates(text):
                 session.send(update)
             while not (await session.hear())["final"]:
                 pass
 
     async def left(self, client: Client, text: str) -> None:
-        async with _opened(client) as session:
+        async with _losses_noted(client), _opened(client) as session:
             session.send(START | self._random.choice([*_updates(text)]))
             if self._random.random() < 0.5:
                 await session.hear()
@@ -110,18 +110,24 @@ class _Session:
 
 
 @asynccontextmanager
-async def _opened(client: Client) -> AsyncIterator[_Session]:
-    shared, began, session = client.shared, time.monotonic(), None
+async def _losses_noted(client: Client) -> AsyncIterator[None]:
+    began = time.monotonic()
     try:
         async with asyncio.timeout(PATIENCE_S):
-            socket = await LiveClient.open(f"http://{shared.host}:{shared.port}")
-            session = _Session(client, socket)
-            yield session
+            yield
     except _ErrorAnswered:
         pass
     except (Lost, OSError, RefusedError, TimeoutError) as error:
         client.note_loss(UPDATE, began, error)
+
+
+@asynccontextmanager
+async def _opened(client: Client) -> AsyncIterator[_Session]:
+    shared = client.shared
+    socket = await LiveClient.open(f"http://{shared.host}:{shared.port}")
+    session = _Session(client, socket)
+    try:
+        yield session
     finally:
-        if session is not None:
-            socket.leave()
-            shared.ledger.unanswered["native", LIVE_PATH] += socket.n_sent - session.n_answers
+        socket.leave()
+        shared.ledger.unanswered["native", LIVE_PATH] += socket.n_sent - session.n_answers

@@ -90,7 +90,7 @@ async def test_a_worker_that_dies_before_it_has_served_is_replaced_until_its_mod
 
 @pytest.mark.process
 async def test_a_process_that_hangs_is_replaced(translator_artifact: Artifact, tiny_translator: TinyTranslator) -> None:
-    service = await make_service(translator_artifact, CHECK_INTERVAL_S=0.2, HUNG_S=0.6).start()
+    service = await make_service(translator_artifact, CHECK_INTERVAL_S=0.5, HUNG_S=3.0).start()
     pause(service.process_id())
     with pytest.raises(WorkerEnded):
         await answered(service.worker.submit(GREEDY, [sequence(5, 6)], soon()))
@@ -167,7 +167,7 @@ async def test_a_loader_that_fails_and_says_so_is_begun_anew(
 async def test_a_worker_is_begun_as_soon_as_the_system_has_room_for_it(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    service = await make_service(translator_artifact, n_workers=2, dies_of="its loop", MIN_PAUSE_S=0.02).start()
+    service = await make_service(translator_artifact, n_workers=2, dies_of="its loop", MAX_PAUSE_S=0.05).start()
     loader = service.loader._process.pid
     soft, hard = resource.prlimit(loader, resource.RLIMIT_NOFILE)
     resource.prlimit(loader, resource.RLIMIT_NOFILE, (3, hard))

@@ -3,25 +3,30 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from service.base.artifact import Artifact
-from service.base.backlog import NO_BACKLOG, Backlog
-from service.base.contract import Answer
+from service.base.backlog import Backlog
+from service.base.contract import Answer, EngineState
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Silent, Unavailable, WorkerEnded
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.search import Search
+from service.passes.wire import packed
 from service.pool import pool, remote_worker
 from service.pool.pool import Pool
+from service.pool.remote_worker import RemoteWorker
 from service.worker.loader_process import NICENESS
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
 from tests.service.worker_services import (
     MAX_WAITING,
+    SLOTS,
     Service,
     answered,
     make_service,
@@ -81,7 +86,7 @@ async def test_a_process_that_dies_leaves_nobody_waiting_and_another_serves(serv
 def test_a_server_that_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
     """A server ends so if another model refuses the start."""
     ending = server_that(translator_artifact, "sys.exit(7)")
-    assert subprocess.run(ending, timeout=PATIENCE_S).returncode == 7
+    assert subprocess.run(ending, timeout=60).returncode == 7
 
 
 @pytest.mark.parametrize("then", ["server.kill()", "kill the loader"])
@@ -108,15 +113,15 @@ async def test_a_submitted_request_never_waits_for_a_process_that_is_stuck(servi
 async def test_a_process_that_is_silent_gets_no_requests(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     pause(service.process_id())
     monkeypatch.setattr(remote_worker, "SILENCE_S", 0)
-    assert unready_reason(service.worker) == "its worker has not reported for 0 s"
-    with pytest.raises(Silent, match=r"tiny/greedy .* 0 s"):
+    assert (unready_reason(service.worker) or "").startswith("its worker has not reported for ")
+    with pytest.raises(Silent, match=r"tiny/greedy .* has not reported for \d+ s"):
         service.worker.submit(GREEDY, [sequence(5)], soon())
 
 
 async def test_a_process_that_stays_silent_is_given_up(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_worker, "SILENCE_S", 1.0)
+    monkeypatch.setattr(remote_worker, "SILENCE_S", 3.0)
     monkeypatch.setattr(remote_worker, "HUNG_S", 0.5)
     service = await make_service(translator_artifact).start()
     pause(service.process_id())
@@ -151,7 +156,7 @@ async def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadli
     pause(service.process_id())
     with pytest.raises(DeadlinePassed, match="not answer"):
         await Pool(GREEDY, service.workers, TaskMetrics(Metrics(), "translation")).run(
-            [sequence(5, 6)], time.monotonic() + 0.05
+            [sequence(5, 6)], time.monotonic() + 1
         )
     os.kill(service.process_id(), signal.SIGCONT)
     assert (await answered(service.worker.submit(GREEDY, [sequence(5, 6)], soon()))).outputs[0].finished
@@ -174,18 +179,46 @@ async def test_a_worker_gives_way_to_its_server_where_cores_are_busy(service: Se
     assert os.getsid(service.process_id()) == os.getsid(0), "Linux compares priorities within a session"
 
 
-async def test_a_worker_that_refuses_tells_what_it_has_to_do_and_less_is_left_as_it_answers(service: Service) -> None:
-    assert service.worker.backlog(BEAM, is_whole=True) == NO_BACKLOG
-    pause(service.process_id())
-    crowd = [service.worker.submit(BEAM, [sequence(5, 6, beam_size=8)], soon()) for _ in range(MAX_WAITING + 40)]
-    seen: list[Backlog] = []
-    for future in crowd:
-        future.add_done_callback(lambda _: seen.append(service.worker.backlog(BEAM, is_whole=True)))
-    os.kill(service.process_id(), signal.SIGCONT)
-    await asyncio.gather(*crowd, return_exceptions=True)
-    assert MAX_WAITING in [backlog.n_waiting for backlog in seen]
-    assert seen[-1].n_waiting < MAX_WAITING
-    await until(lambda: service.worker.backlog(BEAM, is_whole=True).work == 0)
+async def connected(path: Path) -> tuple[RemoteWorker, socket.socket]:
+    """Return a server's side of a worker, and the connection of the worker, which is a part of the test."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        worker = RemoteWorker(path, Metrics().add)
+        worker.start()
+        process, _ = await asyncio.to_thread(listener.accept)
+    process.sendall(packed("report", {BEAM: EngineState(None, 0, 0, SLOTS)}, {}))
+    await until(lambda: unready_reason(worker, BEAM) is None)
+    return worker, process
+
+
+async def test_a_request_whose_answer_cannot_be_read_fails(tmp_path: Path) -> None:
+    worker, process = await connected(tmp_path / "worker")
+    with process:
+        waiting = worker.submit(BEAM, [sequence(5, 6)], soon())
+        process.sendall(packed("answer", 0, ([], 0.0, 0.0)))
+        with pytest.raises(WorkerEnded):
+            await answered(waiting)
+        await asyncio.to_thread(worker.stop, 0)
+
+
+async def test_a_worker_that_refuses_tells_what_it_has_to_do_and_less_is_left_as_it_answers(tmp_path: Path) -> None:
+    """Many messages are read before a callback of the first is called."""
+    worker, process = await connected(tmp_path / "worker")
+    with process:
+        crowd = [worker.submit(BEAM, [sequence(5, 6, beam_size=8)], soon()) for _ in range(MAX_WAITING + 40)]
+        whole = Backlog(MAX_WAITING, MAX_WAITING * sequence(5, 6, beam_size=8).work, 1.0)
+        refusal = QueueFull("The queue is full")
+        refusal.state = EngineState(None, MAX_WAITING, 1, SLOTS, whole, whole)
+        process.sendall(b"".join([packed("answer", number, refusal) for number in range(MAX_WAITING, len(crowd))]))
+        await asyncio.gather(*crowd[MAX_WAITING:], return_exceptions=True)
+        assert worker.backlog(BEAM, is_whole=True) == whole
+        for number, future in enumerate(crowd[:MAX_WAITING]):
+            process.sendall(packed("answer", number, DeadlinePassed("late")))
+            with pytest.raises(DeadlinePassed):
+                await answered(future)
+            assert worker.backlog(BEAM, is_whole=True).n_waiting == MAX_WAITING - 1 - number
+        await asyncio.to_thread(worker.stop, 0)
 
 
 async def test_a_cancelled_request_is_forgotten_and_the_next_one_served(service: Service) -> None:

@@ -108,7 +108,7 @@ async def test_while_one_is_loaded_others_go_on_and_deadlines_and_cancellations_
     await ask(service, "tiny-0", 5)
     staying, leaving = (service.worker.submit("tiny-1/greedy", [sequence(6)], soon()) for _ in range(2))
     assert await ask(service, "tiny-0", 7) == tiny_translator.translate([7, EOS], 9)[0]
-    with pytest.raises(DeadlinePassed, match=r"0\.\d s in tiny-1/greedy"):
+    with pytest.raises(DeadlinePassed, match=r"\d+\.\d s in tiny-1/greedy"):
         await answered(service.worker.submit("tiny-1/greedy", [sequence(5)], time.monotonic() + 0.02))
     assert leaving.cancel()
     assert not staying.done()
