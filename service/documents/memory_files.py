@@ -63,36 +63,22 @@ class MemoryFile:
             for segment in readers.get(self._ending, self._of_xliff)():
                 is_empty = False
                 yield segment
-        except etree.XMLSyntaxError as error:
-            raise InvalidMemory(f"The file is not XML: {error.msg}") from None
         except (InvalidDocument, TooLarge) as error:
             raise InvalidMemory(str(error)) from None
         if is_empty:
             raise InvalidMemory(f"The file has no texts in both {self._source} and {self._target}")
 
     def _of_tmx(self) -> Iterator[Segment]:
-        file, root = io.BytesIO(self._data), None
-        options = {"resolve_entities": False, "no_network": True, "load_dtd": False, "remove_comments": True}
-        for event, element in etree.iterparse(file, events=("start", "end"), tag=("{*}tmx", "{*}tu"), **options):
-            if root is None:
-                root = element.getroottree()
-                _refuse_doctype(root.docinfo)
-            if event == "end" and element.getparent() is not None:
-                yield from self._of_unit(element)
-                self.progress = file.tell() / len(self._data)
-                element.clear()
-                while (before := element.getprevious()) is not None:
-                    element.getparent().remove(before)
-        if root is None:
-            raise InvalidMemory("The file is XML, but no TMX")
+        for unit, progress in _units_of_tmx(self._data):
+            yield from self._of_unit(unit)
+            self.progress = progress
 
     def _of_unit(self, unit: etree._Element) -> Iterator[Segment]:
         """Read a unit of TMX. The region that the memory has comes before others."""
         found: list[tuple[int, etree._Element] | None] = [None, None]
         for variant in unit.iterchildren("{*}tuv"):
-            language = variant.get(_LANGUAGE) or variant.get("lang") or ""
             for i, wanted in enumerate((self._source, self._target)):
-                distance, best = _distance(language, wanted), found[i]
+                distance, best = _distance(_language_of(variant), wanted), found[i]
                 if distance is not None and (best is None or distance < best[0]):
                     found[i] = distance, variant
         if found[0] and found[1]:
@@ -133,6 +119,49 @@ class MemoryFile:
                 yield Segment(row[source].text, row[target].text)
             elif any(cell.text for cell in row):
                 raise InvalidMemory(f"Row {number} of the table must have a text and its translation")
+
+
+def tmx_languages(data: bytes) -> tuple[str, str]:
+    """Return source and target of a file of TMX. The source is that of its header, or else of its first text. Raises
+    InvalidMemory: the file is damaged, or its texts are not in one other language."""
+    codes: dict[str, None] = {}
+    for unit, _ in _units_of_tmx(data):
+        header = None if codes else unit.getroottree().find("{*}header")
+        declared = "" if header is None else header.get("srclang", "")  # it may be *all*
+        languages = [declared if canonical(declared) else "", *map(_language_of, unit.iterchildren("{*}tuv"))]
+        codes |= dict.fromkeys(filter(None, languages))
+    source, *others = codes or [""]
+    targets = [code for code in others if not are_same(code, source)]
+    if not targets:
+        raise InvalidMemory("The file has no texts in two languages")
+    for code in targets[1:]:
+        if not are_same(code, targets[0]):
+            raise InvalidMemory(f"The file translates into {targets[0]} and {code}; a memory has one target language")
+    return source, targets[0]
+
+
+def _units_of_tmx(data: bytes) -> Iterator[tuple[etree._Element, float]]:
+    """Yield each unit, which is emptied afterwards, and how much of the file has been read. Raises InvalidMemory."""
+    file, root = io.BytesIO(data), None
+    options = {"resolve_entities": False, "no_network": True, "load_dtd": False, "remove_comments": True}
+    try:
+        for event, element in etree.iterparse(file, events=("start", "end"), tag=("{*}tmx", "{*}tu"), **options):
+            if root is None:
+                root = element.getroottree()
+                _refuse_doctype(root.docinfo)
+            if event == "end" and element.getparent() is not None:
+                yield element, file.tell() / len(data)
+                element.clear()
+                while (before := element.getprevious()) is not None:
+                    element.getparent().remove(before)
+    except etree.XMLSyntaxError as error:
+        raise InvalidMemory(f"The file is not XML: {error.msg}") from None
+    if root is None:
+        raise InvalidMemory("The file is XML, but no TMX")
+
+
+def _language_of(variant: etree._Element) -> str:
+    return variant.get(_LANGUAGE) or variant.get("lang") or ""
 
 
 @lru_cache(maxsize=1_000)

@@ -1,5 +1,6 @@
 """Serve under a path of a proxy."""
 
+from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,3 +23,8 @@ class RootPath:
                 path = scope["path"].removeprefix(self._root_path)
                 scope = {**scope, "path": path, "raw_path": scope["raw_path"].removeprefix(self._raw)}
         await self._app(scope, receive, send)
+
+
+def address_of(request: Request, root_path: str) -> str:
+    """Return the address of the service as the client sees it, without a slash at its end."""
+    return str(request.base_url).rstrip("/") + root_path

@@ -26,6 +26,7 @@ from service.base.errors import (
     QueueFull,
     UnknownDocument,
 )
+from service.jobs.imports import DOWNLOAD, KIND, UPLOAD
 from service.jobs.job import Job
 from service.storage.database import Database
 from service.storage.sql import sa, tables_of
@@ -100,7 +101,7 @@ class JobStore:
 
     def add(
         self,
-        data: bytes,
+        data: bytes | None,
         file_name: str,
         kind: str,
         languages: tuple[str, str],
@@ -138,7 +139,8 @@ class JobStore:
                 raise AlreadyQueuedError(*known)
             self._make_room(connection)
             connection.execute(job)
-            connection.execute(sa.insert(tables.FILES).values(job=job_id, data=data))
+            if data is not None:
+                connection.execute(sa.insert(tables.FILES).values(job=job_id, data=data))
             if repeatable:
                 repeat = {"digest": repeatable.digest, "content": repeatable.content, "job": job_id, "key": key}
                 connection.execute(sa.insert(tables.REPEATS).values(repeat))
@@ -169,8 +171,19 @@ class JobStore:
             self._mark_fetched(job_id)
         return job
 
+    def supply(self, job_id: str, data: bytes, timeout_s: float) -> None:
+        """Queue an import with the file for which it waits. Raises UnknownDocument: it does not wait for one."""
+        jobs, now = tables.JOBS.c, self._database.now
+        waits = sa.and_(jobs.id == job_id, jobs.kind == UPLOAD, jobs.status == "queued", jobs.deadline > now)
+        with self._database.writing(alone=False) as connection:
+            if not _changed(connection, waits, kind=KIND, n_characters=len(data), deadline=now + timeout_s):
+                raise UnknownDocument("The file was sent before, or its address has expired")
+            connection.execute(sa.insert(tables.FILES).values(job=job_id, data=data))
+
     def state(self, job_id: str) -> Job | None:
         """Return a job, whoever asks; None if there is none."""
+        if not (ID.fullmatch(job_id) and self._database.exists):
+            return None
         with self._database.reading() as connection:
             row = connection.execute(sa.select(*self._job()).where(tables.JOBS.c.id == job_id)).one_or_none()
         return None if row is None else Job(*tuple(row))
@@ -198,7 +211,8 @@ class JobStore:
         if not self._database.exists:
             return None
         jobs, now = tables.JOBS.c, self._database.now
-        queued = sa.select(jobs.id).where(jobs.status == "queued").order_by(jobs.created_at).limit(1)
+        is_work = sa.and_(jobs.status == "queued", jobs.kind.not_in((UPLOAD, DOWNLOAD)))
+        queued = sa.select(jobs.id).where(is_work).order_by(jobs.created_at).limit(1)
         oldest = queued.with_for_update(skip_locked=True).scalar_subquery()
         with self._database.writing(alone=False) as connection:
             row = connection.execute(
@@ -246,7 +260,7 @@ class JobStore:
                     self._give_up(connection, is_silent, error, Broken.code)
 
     def source(self, job_id: str) -> bytes:
-        """Return the original document. Raises UnknownDocument: it was deleted."""
+        """Return the original document, or the result of a finished job. Raises UnknownDocument: it was deleted."""
         return self._file(job_id)
 
     def report_progress(self, job_id: str, owner: str, n_translated: int) -> bool:
@@ -332,7 +346,9 @@ class JobStore:
         n_jobs = connection.scalar(sa.select(sa.func.count()).select_from(tables.JOBS)) or 0
         if n_jobs < self._max_jobs:
             return
-        oldest = sa.select(jobs.id).where(jobs.fetched == 1).order_by(jobs.finished_at).limit(1)
+        is_of_memory = jobs.kind.in_((KIND, UPLOAD, DOWNLOAD))  # nobody fetches its result
+        is_over = sa.or_(jobs.fetched == 1, sa.and_(is_of_memory, jobs.finished_at.is_not(None)))
+        oldest = sa.select(jobs.id).where(is_over).order_by(jobs.finished_at).limit(1)
         fetched = connection.scalar(oldest)
         if fetched is None:
             raise QueueFull(

@@ -9,12 +9,10 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from service.access.ownership import ANYBODY
 from service.access.usage import spending
 from service.base.errors import DeadlinePassed, Draining, InferenceFailed, NotStored, RequestError
 from service.base.settings import Settings
 from service.documents.contents import ReadOptions
-from service.documents.memory_files import MemoryFile
 from service.front.models import Models
 from service.jobs import imports
 from service.jobs.callbacks import Callbacks
@@ -155,6 +153,22 @@ class DocumentJobs:
         self._wake.set()
         return job
 
+    async def await_client(self, kind: str, file_name: str, n_bytes: int, options: dict[str, str | None]) -> Job:
+        """Let a client send or fetch a file for some time. `kind` is `imports.UPLOAD` or `imports.DOWNLOAD`. Raises
+        QueueFull, NotStored."""
+        arguments = None, file_name, kind, ("", ""), json.dumps(options), n_bytes, imports.ADDRESS_S
+        job, _ = await in_thread(self._store.add, *arguments)
+        return job
+
+    async def supply(self, job_id: str, data: bytes) -> None:
+        """Queue an import with its file. Raises UnknownDocument: it does not wait for one. Raises NotStored."""
+        await in_thread(self._store.supply, job_id, data, self._settings.document_timeout_s)
+        self._wake.set()
+
+    async def n_skipped(self, job_id: str) -> int:
+        """Return how many segments a finished import has skipped. Raises UnknownDocument, NotStored."""
+        return int(await in_thread(self._store.source, job_id))
+
     async def state(self, job_id: str) -> Job | None:
         """Return a job, for whoever may know of it; None if it is gone."""
         return await in_thread(self._store.state, job_id)
@@ -238,12 +252,10 @@ class DocumentJobs:
         async def work() -> tuple[bytes, str | None]:
             data = await in_thread(self._store.source, job.id)
             if job.kind == imports.KIND:
-                file = MemoryFile(job.file_name, data, job.source, job.target)
-                memory_id = json.loads(job.options)["memory_id"]
-                await imports.import_file(
-                    self._memories, ANYBODY, memory_id, file, lambda share: on_progress(int(share * len(data)))
+                n_skipped = await imports.import_of(
+                    self._memories, job, data, lambda share: on_progress(int(share * len(data)))
                 )
-                return b"", None
+                return str(n_skipped).encode(), None
             read = await self._reader.read(job.file_name, data, job.kind, job.read_options)
             translated = await self._translator.texts(read, job.request, ends_at, on_progress)
             reading = replace(job.read_options, unsure=translated.below(job.read_options.fuzzy_below))

@@ -80,15 +80,15 @@ class Memories:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def create(self, requester: Requester, name: str, source: str, target: str) -> Memory:
-        """Store a new memory. Raises InvalidMemory, LimitExceeded."""
+    def create(self, requester: Requester, name: str, source: str, target: str, memory_id: str | None = None) -> Memory:
+        """Store a new memory, by default with a random id. Raises InvalidMemory, LimitExceeded."""
         for code in (source, target):
             if canonical(code) is None:
                 raise InvalidMemory(f"{code} is not a language code")
         source, target = canonical(source) or source, canonical(target) or target
         if are_same(source, target):
             raise InvalidMemory(f"A memory needs two languages; both are {source}")
-        memory_id, now, stored = str(uuid.uuid4()), self.database.now, tables.MEMORIES
+        memory_id, now, stored = memory_id or str(uuid.uuid4()), self.database.now, tables.MEMORIES
         with self.database.writing() as connection:
             n_memories = connection.scalar(sa.select(sa.func.count()).select_from(stored)) or 0
             if n_memories >= MAX_MEMORIES:

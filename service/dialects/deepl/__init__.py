@@ -9,6 +9,7 @@ from service.dialects.deepl.documents import add_documents, read_form
 from service.dialects.deepl.errors import KEY, DeepLError
 from service.dialects.deepl.glossaries import add_glossaries
 from service.dialects.deepl.memories import add_memories
+from service.dialects.deepl.memory_jobs import FILE_PATH, add_memory_jobs
 from service.dialects.deepl.translate import CLIENT_FIELDS, add_translate
 from service.dialects.shared.keys import TOKEN
 from service.http.bodies import fields_of, form_or_json
@@ -37,6 +38,8 @@ def routers(backend: Backend) -> list[APIRouter]:
     for path in OF_APPS:
         add_translate(of_apps, path, models)
     add_glossaries(router, models, backend.stores.glossaries)
+    keyless = DEEPL.router(backend.access.guards(None))
+    add_memory_jobs(router, keyless, backend)  # first, as `import` would be the id of a memory
     add_memories(router, backend.stores.memories)
     uploads = DEEPL.router(backend.access.guards(KEY), read_form)
     add_documents(router, uploads, backend)
@@ -59,7 +62,7 @@ def routers(backend: Backend) -> list[APIRouter]:
             return DeepLUsage(character_count=account.used, character_limit=account.limit or NO_LIMIT)
         return DeepLUsage(character_count=models.catalog.metrics.n_characters())
 
-    return [router, of_apps, uploads]
+    return [router, of_apps, uploads, keyless]
 
 
 DEEPL = Dialect(
@@ -70,5 +73,5 @@ DEEPL = Dialect(
     routers=routers,
     statuses={401: 403, 409: 503, 422: 400, "quota_exceeded": 456},
     client_fields=CLIENT_FIELDS,
-    paths_of_documents=("/v2/document",),
+    paths_of_documents=("/v2/document", FILE_PATH),
 )

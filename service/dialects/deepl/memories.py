@@ -1,4 +1,4 @@
-"""DeepL's translation memories: listed, looked into and deleted. The native routes fill them, and write them as TMX."""
+"""DeepL's translation memories: listed, looked into and deleted."""
 
 from typing import Any
 

@@ -25,7 +25,9 @@ CLIENT_FIELDS = {
 
 
 class DeepLTranslation(BaseModel):
-    detected_source_language: str = Field(description="Detected, or the one that the request names.", examples=["EN"])
+    detected_source_language: str = Field(
+        description="Detected, or the one that the request names, without its region.", examples=["EN"]
+    )
     text: str
     billed_characters: int | None = Field(default=None, description="Characters, if the request asks for them.")
     model_type_used: str | None = None
@@ -45,7 +47,7 @@ def add_translate(router: APIRouter, path: str, models: Models) -> None:
         _refuse_malformed(request)
         source, target = native_languages(request, models.catalog.directions(None))
         answer = await models.translate(to_native(request, source, target), http.state.context)
-        return from_native(request, answer.translations, target)
+        return from_native(request, answer.translations, target if source == AUTO else source)
 
 
 def native_languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
@@ -80,11 +82,13 @@ def to_native(request: DeepLTexts, source: str, target: str) -> TranslateRequest
     return validate(TranslateRequest, options)
 
 
-def from_native(request: DeepLTexts, translations: Iterable[Translation], target: str) -> DeepLTranslations:
-    """Return the answer."""
+def from_native(request: DeepLTexts, translations: Iterable[Translation], undetected: str) -> DeepLTranslations:
+    """Return the answer. `undetected` is the language of texts whose language is not detected: the one that the request
+    names, or the target's, since a text without words stays as it is."""
     return DeepLTranslations(
         translations=[
-            _from_native(request, text, native, target) for text, native in zip(request.text, translations, strict=True)
+            _from_native(request, text, native, undetected)
+            for text, native in zip(request.text, translations, strict=True)
         ]
     )
 
@@ -105,11 +109,9 @@ def _refuse_malformed(request: DeepLTexts) -> None:
         raise UnprocessableRequest("Tag handling parsing failed, please check input.")
 
 
-def _from_native(request: DeepLTexts, text: str, native: Translation, target: str) -> DeepLTranslation:
-    """A text without words stays as it is, and counts as in the target language."""
-    detected = native.detected.language if native.detected is not None else target
+def _from_native(request: DeepLTexts, text: str, native: Translation, undetected: str) -> DeepLTranslation:
     return DeepLTranslation(
-        detected_source_language=request.source_lang.upper() if request.source_lang else code_of(detected),
+        detected_source_language=code_of(native.detected.language if native.detected is not None else undetected),
         text=native.text,
         billed_characters=len(text) if request.show_billed_characters else None,
         model_type_used=request.model_type and request.model_type.removeprefix("prefer_"),

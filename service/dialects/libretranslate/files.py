@@ -14,6 +14,7 @@ from service.http.bodies import fields_of
 from service.http.dialect import Backend
 from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
 from service.http.json_route import validate
+from service.http.root_path import address_of
 from service.schemas.requests import TranslateRequest
 
 
@@ -47,10 +48,8 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
         except UnprocessableRequest:
             refuse_languages(source, target, backend.models)
             raise
-        base, name = str(http.base_url).rstrip("/"), quote(translated_name(job), safe="")
-        return TranslatedFile(
-            translatedFileUrl=f"{base}{settings.root_path}/libretranslate/download_file/{job.id}/{key}/{name}"
-        )
+        base, name = address_of(http, settings.root_path), quote(translated_name(job), safe="")
+        return TranslatedFile(translatedFileUrl=f"{base}/libretranslate/download_file/{job.id}/{key}/{name}")
 
     @free.get(
         "/libretranslate/download_file/{document_id}/{key}/{file_name}", response_class=Response, responses=FILE_ANSWER

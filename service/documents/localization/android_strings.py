@@ -12,6 +12,7 @@ from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions, Rewriting
 from service.documents.inline_tags import mapped
 from service.documents.localization.plurals import CATEGORIES
+from service.documents.localization.printf_order import in_order
 from service.documents.localization.splicing import (
     PluralForm,
     Splice,
@@ -85,22 +86,23 @@ def _values(text: str, element: XmlElement) -> Iterator[Value]:
     for span, is_cdata in runs(text, element.content):
         if (quoted := _IN_QUOTES.fullmatch(span.of(text))) is not None:
             span = Span(*quoted.span(2)).moved(span.start)
-        markup = _Markup(is_cdata)
-        yield Value(span, markup.read(span.of(text)), markup.write)
+        markup = _Markup(span.of(text), is_cdata)
+        yield Value(span, markup.read(), markup.write)
 
 
 @dataclass
 class _Markup:
-    """The markup of a string, which may be HTML in a CDATA section. Its `placeholders` are elements <xliff:g>, and
-    `escaped` are pairs of escaped tags, such as &lt;b> and &lt;/b>."""
+    """The markup of a string, which may be HTML in a CDATA section. `raw` is the string as the file writes it, its
+    `placeholders` are elements <xliff:g>, and `escaped` are pairs of escaped tags, such as &lt;b> and &lt;/b>."""
 
+    raw: str
     is_cdata: bool
     placeholders: list[str] = field(default_factory=list)
     escaped: list[tuple[str, str]] = field(default_factory=list)
 
-    def read(self, raw: str) -> str:
-        """Return a string as HTML: without Android's escapes, and with empty elements in place of placeholders."""
-        html = _PLACEHOLDER.sub(self._numbered, raw)
+    def read(self) -> str:
+        """Return the string as HTML: without Android's escapes, and with empty elements in place of placeholders."""
+        html = _PLACEHOLDER.sub(self._numbered, self.raw)
         edits: list[Replacement] = []
         for start, end in tag_pairs(html) if "&lt;/" in html else ():
             if html.startswith("&", start.start):
@@ -110,6 +112,7 @@ class _Markup:
         return mapped(html, lambda text: _ESCAPE.sub(_unescaped, text), tags=_TAG)
 
     def write(self, html: str) -> str:
+        """Return a translation as the file writes it."""
         opened: list[str] = []
 
         def tag(written: str) -> str:
@@ -123,7 +126,7 @@ class _Markup:
             return start
 
         raw = mapped(html, lambda text: _QUOTED.sub(r"\\\g<0>", text), tag, _TAG)
-        raw = re.sub(r"^(?=\s*[@?])(\s*)", r"\1\\", raw)
+        raw = in_order(self.raw, re.sub(r"^(?=\s*[@?])(\s*)", r"\1\\", raw))
         return for_cdata(raw) if self.is_cdata else raw
 
     def _numbered(self, match: re.Match[str]) -> str:

@@ -1,12 +1,13 @@
 """Messages of Apple's programs (.strings): keys, comments and the style of quotes stay."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
+from service.documents.localization.printf_order import in_order
 from service.documents.localization.splicing import Splice, Value, rewrite_spliced, spliced_value
 from service.text.spans import Span
 
@@ -36,15 +37,20 @@ def _splices(text: str) -> Iterator[Splice]:
         position = match.end()
         if match["value"]:
             span = Span(*match.span("value"))
-            yield from spliced_value(text, Value(span, _text(match["value"]), partial(_encode, before=match["value"])))
+            yield from spliced_value(text, _value(span, match["value"], partial(_encode, before=match["value"])))
         else:  # a key without a value is its value
             end = match.end("key")
-            yield from spliced_value(text, Value(Span(end, end), _text(match["key"]), lambda new: f" = {_quoted(new)}"))
+            yield from spliced_value(text, _value(Span(end, end), match["key"], lambda new: f" = {_quoted(new)}"))
     blank = _BLANKS.match(text, position)
     position = blank.end() if blank else position
     if position < len(text):
         n_line = text.count("\n", 0, position) + 1
         raise InvalidDocument(f'Line {n_line} is not like "key" = "value";')
+
+
+def _value(span: Span, raw: str, encode: Callable[[str], str]) -> Value:
+    text = _text(raw)
+    return Value(span, text, lambda translation: encode(in_order(text, translation)))
 
 
 def _text(raw: str) -> str:

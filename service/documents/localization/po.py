@@ -20,7 +20,7 @@ from service.documents.localization.po_header import (
     with_fields,
 )
 from service.documents.localization.po_syntax import Entry, entries_of, quoted
-from service.documents.localization.printf_order import in_order
+from service.documents.localization.printf_order import in_order, with_blanks, without_blanks
 from service.kept.kept_spans import kept_spans
 from service.text.spans import Replacement, Span, replace_spans
 
@@ -45,7 +45,7 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
     messages = [entry for entry in entries if all(map(str.strip, entry.messages))]
     if options.only_missing and is_in_language(fields, options.target):
         messages = [entry for entry in messages if not all(entry.translated) or FUZZY in entry.flag_names(text)]
-    texts = [message for entry in messages for message in entry.messages]
+    texts = [_shown(entry, text, message) for entry in messages for message in entry.messages]
     translations = yield Contents(texts, "text")
     if translations == texts:
         return data
@@ -68,7 +68,7 @@ def _edits(
     for entry, translations in translated:
         flags = entry.flag_names(text)
         if NUMBERED.intersection(flags):
-            translations = [*map(in_order, entry.messages, translations)]
+            translations = [*map(in_order, entry.messages, map(with_blanks, entry.messages, translations))]
         strings = _strings(entry, translations, forms)
         if [*strings.values()] == entry.translated:
             continue
@@ -86,6 +86,10 @@ def _edits(
         yield from sorted(comments, key=lambda edit: edit[0].pair)
         written = (quoted(keyword, string, width, line_end) for keyword, string in strings.items())
         yield entry.translations, line_end.join(written)
+
+
+def _shown(entry: Entry, text: str, message: str) -> str:
+    return without_blanks(message) if NUMBERED.intersection(entry.flag_names(text)) else message
 
 
 def _strings(entry: Entry, translations: Sequence[str], forms: PluralForms) -> dict[str, str]:

@@ -12,6 +12,7 @@ from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.documents.localization.json_messages import parse_json
 from service.documents.localization.plurals import plural_texts
+from service.documents.localization.printf_order import in_order
 from service.documents.localization.splicing import Splice, is_translatable, line_break_before, rewrite_spliced
 from service.documents.localization.trees import Mapping, Member, Node
 from service.text.languages import canonical
@@ -70,7 +71,7 @@ def _localize(localization: dict[str, Any], options: ReadOptions, translate: Cal
     localized = dict(localization)
     if "stringUnit" in localization:
         text = localization["stringUnit"]["value"]
-        translation = translate(text) if is_translatable(text) else text
+        translation = in_order(text, translate(text)) if is_translatable(text) else text
         localized["stringUnit"] = _unit(translation, options.is_unsure([text]))
     for name, variations in localization.get("variations", {}).items():
         if name == "plural":
@@ -86,12 +87,11 @@ def _localize(localization: dict[str, Any], options: ReadOptions, translate: Cal
 def _localize_plural(forms: dict[str, Any], options: ReadOptions, translate: Callable[[str], str]) -> dict[str, Any]:
     texts = {category: form["stringUnit"]["value"] for category, form in forms.items()}
     wanted = plural_texts(texts, options.source, options.target)
-    return {  # Xcode sorts the names
-        category: {
-            "stringUnit": _unit(plural.translated([*map(translate, plural.texts)]), options.is_unsure(plural.texts))
-        }
-        for category, plural in sorted(wanted.items())
-    }
+    localized = {}
+    for category, plural in sorted(wanted.items()):  # as Xcode sorts the names
+        translation = in_order(plural.text, plural.translated([*map(translate, plural.texts)]))
+        localized[category] = {"stringUnit": _unit(translation, options.is_unsure(plural.texts))}
+    return localized
 
 
 def _unit(text: str, is_unsure: bool) -> dict[str, str]:

@@ -49,8 +49,8 @@ def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
 
 
 def _lines(text: str, overrides: Overrides, cue: int, speaker: str) -> Iterator[str | Line]:
-    overrides.begin_event()
     first, *others = BREAK.split(text)
+    overrides.begin_event([first, *others[1::2]])
     yield overrides.line(cue, "", first, speaker)
     for line_break, line in zip(others[::2], others[1::2], strict=True):
         yield overrides.line(cue, line_break, line, speaker)

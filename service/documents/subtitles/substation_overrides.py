@@ -1,6 +1,7 @@
 """Overrides of style in SubStation's texts, such as {\\i1}: their words become an element of HTML."""
 
 import re
+from collections.abc import Iterable
 from functools import partial
 from itertools import accumulate, groupby
 
@@ -24,7 +25,7 @@ TOGGLES = frozenset("bius")
 State = dict[str, str]
 """The value of each override that is in force, by name."""
 Change = tuple[tuple[str, str], ...]
-"""Differences from the state in which the text of an event begins; "" for an override that is not in force."""
+"""Differences from the style of an event; "" for an override that is not in force."""
 
 
 class Overrides:
@@ -33,12 +34,17 @@ class Overrides:
 
     def __init__(self) -> None:
         self._changes = Numbering[Change]()
-        self.begin_event()
+        self.begin_event([])
 
-    def begin_event(self) -> None:
-        """Forget the state: an event begins with the style that it names."""
+    def begin_event(self, lines: Iterable[str]) -> None:
+        """Forget the state: an event begins with the style that it names. Overrides that are in force for all of its
+        words need no element; in `{\\i1}Yes{\\i0}, sir` the element is around Yes."""
         self._state: State = {}
-        self._base: State | None = None
+        parts = BLOCK.split("\n".join(lines))
+        states = accumulate(parts[1::2], _next_state, initial=self._state)
+        of_words = [state for state, text in zip(states, parts[::2], strict=True) if _plain(text).strip()]
+        names = set[str]().union(*of_words[:1]).intersection(*of_words)
+        self._base = {name: of_words[0][name] for name in names}
 
     def line(self, cue: int, line_break: str, text: str, speaker: str) -> str | Line:
         """Return a line of an event, with the line break before it. A line without visible text stays as it is."""
@@ -52,17 +58,16 @@ class Overrides:
         first, last = shown[0], shown[-1]
         if any(map(DRAWING.match, blocks[first:last])):  # it has its place between words
             return line_break + text
-        base = self._base = states[first] if self._base is None else self._base
         before_words, words = "".join(parts[: 2 * first]), "".join(parts[2 * first : 2 * last + 1])
         spaced = words.replace(r"\h", "  ")  # as long as the words
         start, end = (len(before_words) + n for n in (len(spaced) - len(spaced.lstrip()), len(spaced.rstrip())))
-        pieces = [(_change(base, states[i]), _plain(parts[2 * i])) for i in range(first, last + 1)]
+        pieces = [(_change(self._base, states[i]), _plain(parts[2 * i])) for i in range(first, last + 1)]
         groups = groupby(pieces, key=lambda piece: piece[0])
         html = "".join(self._element(change, escaped("".join(text for _, text in alike))) for change, alike in groups)
         moved = "".join(map(_of_event, blocks[first:last]))
         before = line_break + text[:start] + moved
         after = "".join(map(_of_event, blocks[last:]))
-        write = partial(self._written, before, text[end:], after, (base, states[first], states[last], states[-1]))
+        write = partial(self._written, before, text[end:], after, (self._base, states[first], states[last], states[-1]))
         dropped = "".join(map(_of_event, blocks)) + _written_change(earlier, self._state)
         return Line(cue, html.strip(), line_break + text, write, "", dropped, speaker, is_balanced=True)
 

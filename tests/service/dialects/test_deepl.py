@@ -74,6 +74,8 @@ def test_the_client_translates_with_and_without_a_source_language(client: deepl.
         ("FR", "EN-GB", "fr", "en"),
         ("PT", "EN-US", "pt-BR", "en"),
         ("PT", "DE", "pt-BR", "de"),
+        ("EN-US", "DE", "en", "de"),
+        ("pt-br", "DE", "pt-BR", "de"),
     ],
 )
 def test_a_region_or_script_chooses_a_served_language(
@@ -81,6 +83,7 @@ def test_a_region_or_script_chooses_a_served_language(
 ) -> None:
     found = client.translate_text(ENGLISH, source_lang=source, target_lang=target)
     assert [str(found)] == native(address, text=ENGLISH, source=native_source, target=native_target)
+    assert found.detected_source_lang == source[:2].upper()
 
 
 def test_the_client_lists_languages(client: deepl.DeepLClient) -> None:

@@ -103,6 +103,23 @@ def test_a_translation_is_escaped_as_android_reads_it(before: str, html: str, af
     assert Opened(android_strings.rewrite, data.encode()).write([html]).decode() == data.replace(before, after)
 
 
+@pytest.mark.parametrize(
+    ("before", "html", "after"),
+    [
+        ("%,d files in %s", "%s: %,d", "%2$s: %1$,d"),
+        (
+            '<b>%d</b> files in <xliff:g id="a">%s</xliff:g>',
+            '<xliff-g id="0"/>: <b>%d</b>',
+            '<xliff:g id="a">%2$s</xliff:g>: <b>%1$d</b>',
+        ),
+        ("%s, %&lt;s and %d", "%d, %s und %&lt;s", "%d, %s und %&lt;s"),
+    ],
+)
+def test_conversions_in_another_order_get_numbers(before: str, html: str, after: str) -> None:
+    data = f'<resources xmlns:xliff="x"><string>{before}</string></resources>'
+    assert Opened(android_strings.rewrite, data.encode()).write([html]).decode() == data.replace(before, after)
+
+
 CONTENT = st.lists(
     st.sampled_from(
         ["dog", " ", "\\'", "'", '"', "\\n", "\\u00e9", "\\ud83d", "<b>x</b>", "&lt;", "<a:g>%s</a:g>", "<a:g/>"]

@@ -39,6 +39,12 @@ def test_a_translation_is_quoted_where_it_must_be(before: str, text: str, after:
     assert Opened(apple_strings.rewrite, before.encode()).write([text]).decode() == after
 
 
+@pytest.mark.parametrize("before", ['"a" = "%d files in %@";', '"%d files in %@";'])
+def test_conversions_in_another_order_get_numbers(before: str) -> None:
+    new = Opened(apple_strings.rewrite, before.encode()).write(["%@ で %d ファイル"]).decode()
+    assert new.endswith('"%2$@ で %1$d ファイル";')
+
+
 ENTRIES = st.lists(
     st.sampled_from(['"a" = "b";', "a=b;", '"\\"";', "// x\n", "/* x */", " ", "\n", '"a"="\\U00e9\\n";'])
 )

@@ -203,12 +203,28 @@ def test_a_file_keeps_its_encoding_if_that_has_the_letters() -> None:
         ("%s and %d", "%d", "%d"),
         ("%2$s and %1$d", "%1$d und %2$s", "%1$d und %2$s"),
         ("%-*.*f and %s", "%s und %-*.*f", "%4$s und %3$-*1$.*2$f"),
+        ("%s has 10% done of %d", "%d, 10% done, hat %s", "%2$d, 10% done, hat %1$s"),
+        ("%s on %d %Y", "%d %Y: %s", "%d %Y: %s"),
     ],
 )
 def test_conversions_in_another_order_get_numbers(text: str, translation: str, written: str) -> None:
     for flag, expected in (("#, c-format\n", written), ("#, python-format\n", translation)):
         data = f'{flag}msgid "{text}"\nmsgstr ""\n'.encode()
         assert f'msgstr "{expected}"'.encode() in Opened(rewrite, data, FRENCH).write([translation])
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "translation", "written"),
+    [
+        ("% d of %d dogs", "%d of %d dogs", "%d von %d Hunden", "% d von %d Hunden"),
+        ("%- 5ld is 5 % done", "%-5ld is 5 % done", "%-5ld ist 5 % fertig", "%- 5ld ist 5 % fertig"),
+    ],
+)
+def test_a_blank_may_be_a_flag_of_a_conversion(text: str, read: str, translation: str, written: str) -> None:
+    for flag, shown, expected in (("#, c-format\n", read, written), ("", text, translation)):
+        contents = Opened(rewrite, f'{flag}msgid "{text}"\nmsgstr ""\n'.encode(), FRENCH)
+        assert contents.texts == [shown]
+        assert f'msgstr "{expected}"'.encode() in contents.write([translation])
 
 
 def test_lines_are_as_wide_as_those_of_the_file() -> None:

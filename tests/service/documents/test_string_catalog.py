@@ -70,6 +70,21 @@ def test_translations_are_added_as_xcode_writes_them(indent: int | None) -> None
         assert new == catalog(strings=expected["strings"])
 
 
+@pytest.mark.parametrize(
+    ("text", "translation", "written"),
+    [
+        ("%lld files in %@", "%@ で %lld ファイル", "%2$@ で %1$lld ファイル"),
+        ("%#@files@ in %@", "%@ で %#@files@", "%@ で %#@files@"),
+        ("%arg files in %@", "%@ で %arg ファイル", "%@ で %arg ファイル"),
+    ],
+)
+def test_conversions_in_another_order_get_numbers(text: str, translation: str, written: str) -> None:
+    for localization in (unit(text), plural(other=text)):
+        strings = {"a": {"localizations": {"en": localization}}}
+        contents = Opened(string_catalog.rewrite, catalog(strings=strings), to("ja"))
+        assert f'"{written}"' in contents.write([translation] * len(contents.texts)).decode()
+
+
 def test_translated_texts_can_be_left_out() -> None:
     contents = Opened(string_catalog.rewrite, catalog(), to("fr", only_missing=True))
     assert "Hello" not in contents.texts

@@ -52,7 +52,7 @@ def test_only_the_words_of_dialogue_change() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (r"{\i1}a{\i0} b", r"{\i1}A {\i0}B"),
+        (r"{\i1}a{\i0}, b", r"{\i1}A{\i0}, B"),
         (r"a {\i1}bbbb\Ncccc{\i0} d", r"A {\i1}BBBB\NCCCC{\i0} D"),
         (r"a{\c&H0000FF&} b {\r}c", r"A {\c&H0000FF&}B{\c} C"),
         (r"a {\rAlt\b1}b{\r} c", r"A {\rAlt\b1}B{\r} C"),
@@ -73,6 +73,20 @@ def test_only_the_words_of_dialogue_change() -> None:
 )
 def test_overrides_go_with_their_words(before: str, after: str) -> None:
     assert translated(Opened(substation.rewrite, (HEAD + event(before)).encode())).decode() == HEAD + event(after)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (r"{\i1}a b{\i0}, c", "<x0>a b</x0>, c"),
+        (r"{\i1}a\Nb{\i0} c", "<x0>a b</x0> c"),
+        (r"{\b1\i1}a{\i0} b\Nc", "<x0>a</x0> b c"),
+        (r"{\fs20}a {\fs30}b{\fs20}\Nc", "a <x0>b</x0> c"),
+        (r"{\i1}a\Nb{\i0}", "a b"),
+    ],
+)
+def test_an_element_is_around_the_words_for_which_an_override_is_on(text: str, read: str) -> None:
+    assert Opened(substation.rewrite, (HEAD + event(text)).encode()).texts == [read]
 
 
 def test_words_that_change_places_keep_their_style() -> None:

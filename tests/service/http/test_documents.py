@@ -415,7 +415,7 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
     monkeypatch.setattr(worker, "REPORT_S", 0.01)
     gate = Gate(monkeypatch)
     async with serve() as client:
-        late = await posted(client, "a.txt", TEXT, wait="true", timeout_s="0.2")
+        late = await posted(client, "a.txt", TEXT, wait="true", timeout_s="2")
         assert "not translated" in problem(late, DeadlinePassed)["detail"]
         waiting = asyncio.create_task(posted(client, "a.txt", TEXT, wait="true"))
         await until(lambda: gate.n_calls >= 2)

@@ -1,6 +1,7 @@
 """Translation memories over HTTP: made, filled, read as files, and used."""
 
 import asyncio
+import threading
 from typing import Any
 
 import httpx
@@ -156,8 +157,11 @@ async def test_a_large_file_is_read_in_the_background(client: Client, monkeypatc
     monkeypatch.setattr(routes, "LARGE", 10)
     monkeypatch.setattr(imports, "BATCH", 2)
     data = "".join(f"text {n}\ttexte {n}\n" for n in range(6)).encode()
+    may_store, put = threading.Event(), store.Memories.put
+    monkeypatch.setattr(store.Memories, "put", lambda *given: may_store.wait(10) and put(*given))
     card = (await uploaded(client, "a.tsv", data)).json()
     assert card["progress"] == 0
+    may_store.set()
     seen = [card]
     async with asyncio.timeout(10):
         while "progress" in seen[-1]:
@@ -255,9 +259,28 @@ async def test_other_sentences_are_translated_as_without_a_memory(client: Client
 async def test_tags_keep_their_places(client: Client, memory_id: str) -> None:
     translation = await translated(client, f"<p><b>{PAIR[0]}</b></p>", memory_id, format="html")
     assert translation["text"] == f"<p><b>{PAIR[1]}</b></p>"
-    inside = await translated(client, "<p>The <b>pump</b> runs.</p>", memory_id, format="html")
-    assert "memory" not in inside
-    assert [one["target"] for one in inside["matches"]] == [PAIR[1]]
+
+
+@pytest.mark.parametrize("options", [{"format": "html"}, {}])
+async def test_a_text_that_is_stored_with_tags_is_found(
+    client: Client, memory_id: str, options: dict[str, str]
+) -> None:
+    source, target = "The <b>old</b> pump &amp; 5 dogs.", "Les 5 chiens &amp; la <b>vieille</b> pompe."
+    await post(client, f"/memories/{memory_id}/segments", segments=[{"source": source, "target": target}])
+    for old, new in (("", ""), ("5", "7"), ("b>", "i>")):
+        translation = await translated(client, source.replace(old, new), memory_id, **options)
+        assert translation["text"] == target.replace(old, new)
+        assert [one["source"] for one in translation["memory"]] == [source]
+
+
+async def test_what_the_model_cannot_write_is_translated(client: Client, memory_id: str) -> None:
+    pair = {"source": "A dog sleeps.", "target": "Собака спит."}
+    await post(client, f"/memories/{memory_id}/segments", segments=[pair])
+    without = (await post(client, "/translate", text="A <b>dog</b> sleeps.", format="html"))["translations"][0]
+    translation = await translated(client, "A <b>dog</b> sleeps.", memory_id, format="html")
+    assert translation["text"] == without["text"]
+    assert [one["target"] for one in translation["matches"]] == [pair["target"]]
+    assert "memory" not in translation
 
 
 async def test_similar_texts_are_only_suggested(client: Client, memory_id: str) -> None:

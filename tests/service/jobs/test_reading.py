@@ -87,7 +87,7 @@ async def test_a_process_that_dies_or_hangs_is_replaced(
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)
     hanging = asyncio.create_task(documents.read("a.docx", WORD))
-    await asyncio.sleep(0)
+    await until(documents._lock.locked)
     os.kill(process.pid, signal.SIGKILL)
     with pytest.raises(InvalidDocument, match="ended"):
         await hanging

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
 from service.jobs import tables
+from service.jobs.imports import DOWNLOAD, KIND, UPLOAD
 from service.jobs.job import Job
 from service.jobs.store import MAX_CLAIMS, MAX_SILENT_CHECKS, JobStore
 from service.storage.database import Database
@@ -243,6 +244,28 @@ def test_there_is_a_limit_and_what_was_fetched_makes_room(stores: tuple[JobStore
     one.get(jobs[0][0].id, jobs[0][1])
     with pytest.raises(UnknownDocument):
         one.get(jobs[1][0].id, jobs[1][1])
+
+
+def test_a_file_is_supplied_once_and_before_its_deadline(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
+    one, other = stores
+    late, _ = one.add(None, "a.tmx", UPLOAD, ("", ""), "{}", 3, 10)
+    job, _ = one.add(None, "a.tmx", UPLOAD, ("", ""), "{}", 3, 20)
+    one.add(None, "", DOWNLOAD, ("", ""), "{}", 0, 20)
+    assert one.claim("a") is None, "no server works on what waits for a client"
+    clock.now += 15
+    other.supply(job.id, b"file", 100)
+    for refused in (job, late):
+        with pytest.raises(UnknownDocument, match="sent before, or its address has expired"):
+            one.supply(refused.id, b"other", 100)
+    claimed = one.claim("a")
+    assert claimed is not None
+    assert (claimed.id, claimed.kind, claimed.n_characters, claimed.left_s) == (job.id, KIND, 4, 100)
+    assert one.source(job.id) == b"file"
+    one.finish(job.id, "a", b"0")
+    for _ in range(2):  # the import that is over, and after a sweep also the one that never got a file, make room
+        add(other)
+    with pytest.raises(QueueFull):
+        add(other)
 
 
 def test_an_error_that_was_told_makes_room(stores: tuple[JobStore, JobStore]) -> None:

@@ -29,6 +29,21 @@ from service.memories.spans import adapted
             "Let's meet on May 6, 2024.",
         ),
         ("You have 4 files.", "You have 3 files.", "Файла: 3", ("en", "ru"), "Файла: 4"),
+        ("Save %d of %d.", "Save {0} of {1}.", "{0} von {1} sichern.", ("en", "de"), "%d von %d sichern."),
+        (
+            "Save %2$d of %1$d.",
+            "Save {0} of {1}.",
+            "Sur {1}, enregistrer {0}.",
+            ("en", "fr"),
+            "Sur %1$d, enregistrer %2$d.",
+        ),
+        (
+            "Save %d of %s by 5.",
+            "Save %d of %s by 3.",
+            "Jusqu'à 3, %2$s : %1$d.",
+            ("en", "fr"),
+            "Jusqu'à 5, %2$s : %1$d.",
+        ),
         ("<b>Red</b> car", "<i>Red</i> car", "Voiture <i>rouge</i>", ("en", "fr"), "Voiture <b>rouge</b>"),
     ],
 )
@@ -47,6 +62,10 @@ def test_kept_spans_are_put_into_a_stored_translation(
         ("Open {title}.", "Open {name}.", "Ouvrez.", ("en", "fr")),
         ("From 7 to 9.", "From 5 to 5.", "De 5 à 5.", ("en", "fr")),  # which 5 becomes 7?
         ("Page 70", "Page 50", "Page 50 (50 %)", ("en", "fr")),
+        ("Save %d of %d files.", "Save {0} of {1} files.", "Sur {1} fichiers, enregistrer {0}.", ("en", "fr")),
+        ("%-5d%% of {:.2f} files", "{0} of {1} files", "{1} files: {0}", ("en", "fr")),
+        ("%s of %d files", "%s of 5 files", "5 fichiers de %s", ("en", "fr")),
+        ("%s of %d files", "%s of 5 files", "%1$s : 5 fichiers", ("en", "fr")),
     ],
 )
 def test_a_stored_translation_is_no_answer_where_a_changed_span_has_no_sure_place(

@@ -1,6 +1,3 @@
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from service.access.ownership import ANYBODY, Requester
@@ -8,18 +5,10 @@ from service.base.errors import InvalidMemory, LimitExceeded, MemoryMismatch, No
 from service.memories import store
 from service.memories.recall import Recall, Recalled
 from service.memories.store import Memories, Memory, Segment
-from service.storage.database import Database
 
 pytestmark = pytest.mark.anyio
 
 PUMP = Segment("The pump runs at full speed.", "La pompe tourne à plein régime.")
-
-
-@pytest.fixture
-def memories(place: Path | str) -> Iterator[Memories]:
-    database = Database(place)
-    yield Memories(database)
-    database.close()
 
 
 @pytest.fixture
