@@ -25,7 +25,7 @@ serve: $(VENV)/$(if $(LANGUAGES),dev,serve).installed ## Serve on http://127.0.0
 test: $(VENV)/dev.installed ## Run all tests, three at a time: on two cores, as many of them wait for processes.
 	$(PYTEST) --numprocesses 3 $(if $(CI),--durations 30 -rs)
 
-test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no browser and are not slow: one to two minutes on two cores.
+test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no browser and are not slow: some three minutes on two cores.
 	$(PYTEST) --numprocesses 2 -m 'not process and not browser and not slow'
 
 fuzz: $(VENV)/dev.installed ## Fuzz every reader of foreign bytes, ten minutes each (make fuzz TARGET=pdf MINUTES=1; docs/trust.md).
@@ -52,14 +52,10 @@ model: $(if $(FROM),$(VENV)/dev.installed,$(VENV)/bin/python) ## Import a model 
 	@test -n "$$FROM" || { $(BIN)/python -m model.importing.recommended; exit 2; }
 	$(BIN)/python -m export.importing "$$FROM" $(if $(NAME),--name "$$NAME") $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite) $(OPTIONS)
 
-train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
-	set -e; for model in translate-en-fr translate-fr-en; do $(TRAIN) artifacts/$$model; done
+train: $(VENV)/dev.installed ## Train the shipped models further, into runs/, with the corpora in DATA (make train DATA=path).
+	set -e; for model in $(filter translate-%,$(MODELS)); do $(TRAIN) artifacts/$$model --start artifacts/$$model; done
 	$(BIN)/python -m model import sentence-transformers/all-MiniLM-L6-v2 runs/all-MiniLM-L6-v2/checkpoint
 	$(TRAIN) artifacts/sentiment-imdb --start runs/all-MiniLM-L6-v2/checkpoint
-	set -e; for target in de ru ja; do \
-	  $(TRAIN) artifacts/translate-en-$$target --start runs/translate-en-fr/checkpoint --new-vocabulary; \
-	  $(TRAIN) artifacts/translate-$$target-en --start runs/translate-fr-en/checkpoint --new-vocabulary; \
-	done
 
 bench: $(VENV)/dev.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, which needs wrk; QUICK=1: the decoder alone).
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)

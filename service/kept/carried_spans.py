@@ -7,12 +7,15 @@ from decimal import Decimal
 
 from service.kept.kept_spans import KeptSpan
 from service.kept.slots import MAX_SLOTS
+from service.kept.unwritable import CanWrite
 from service.numbers.comparison import Comparison
-from service.numbers.number_forms import NumberForms, forms_of
-from service.numbers.verified_spans import DASHES, VerifiedSpan, narrow
+from service.numbers.number_forms import SIGNS, NumberForms, forms_of
+from service.numbers.reworded import O_CLOCK
+from service.numbers.verified_spans import DASHES, VerifiedSpan, narrow, verified_spans
 from service.text.scripts import LETTER
 from service.text.spans import Span
 
+_SIGN = re.compile(f"[{SIGNS}￡￥]")
 _JOINT = re.compile(f"[{DASHES}-]")
 _CODE = re.compile(r"[A-Z]*\d+[A-Z][\dA-Z]*|[A-Z]+\d+")
 """A word of capitals and digits."""
@@ -41,6 +44,19 @@ def carried_spans(text: str, compared: Comparison, source_language: str, target_
         yield last
 
 
+def unwritable_amounts(
+    text: str, can_write: CanWrite, source_language: str, target_language: str
+) -> Iterator[KeptSpan]:
+    """Yield kept spans for amounts of money with a word such as million, if a model cannot write their sign: a sign is
+    kept with its number, and models write the word alone as another one."""
+    if _SIGN.search(text) is None:
+        return
+    source, target, text = forms_of(source_language), forms_of(target_language), narrow(text)
+    for span in verified_spans(text, source):
+        if span.sign and span.times is not None and not can_write(span.sign):
+            yield _carried(text, span, source, target, with_unit=False)
+
+
 def _carried(text: str, span: VerifiedSpan, source: NumberForms, target: NumberForms, with_unit: bool) -> KeptSpan:
     if span.kind in ("name", "letter", "roman", "code"):
         return KeptSpan(span.span, "word", span.text)
@@ -64,6 +80,8 @@ def _carried(text: str, span: VerifiedSpan, source: NumberForms, target: NumberF
         compact = _write_compact(span, source, target)
         written = compact or target.write_amount(written, span.sign)
         whole = whole if compact or span.times is None else Span(whole.start, span.span.end)
+    elif text.startswith(O_CLOCK, span.span.end):
+        return KeptSpan(Span(span.span.start, span.span.end + len(O_CLOCK)), "number", f"{written}:00")
     else:
         ending = _ENDING.match(text, span.span.end) if not span.unit else None
         whole = Span(whole.start, ending.end() if ending else span.span.end)
@@ -82,7 +100,10 @@ def _write_compact(span: VerifiedSpan, source: NumberForms, target: NumberForms)
 def _write_time(span: VerifiedSpan, target: NumberForms) -> str:
     from babel.dates import format_date, format_skeleton
 
-    if span.kind == "time" and span.text[-1] in "時分秒":
+    if span.named is not None:
+        return span.named.write(target.language) or span.text
+    is_with_h = "h" in span.text and not target.has_hours_with_h
+    if span.kind == "time" and (is_with_h or span.text[-1] in "時分秒"):
         hour, *rest = span.chunks
         return ":".join([hour, *(part.zfill(2) for part in rest or ["0"])])
     if span.text[-1] not in "月日":

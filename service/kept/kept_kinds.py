@@ -4,6 +4,7 @@ Signs and words that a vocabulary cannot write are found in unwritable.py.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,15 +17,15 @@ sentence is complete (a tag, an emoji); the end of a line; or the mark of a shor
 
 @dataclass(frozen=True)
 class KeptKind:
-    """A kind of span. Every such span has one of the characters in `hint`; a text without them is not searched."""
+    """A kind of span. Every such span has one of the strings in `hint`; a text without them is not searched."""
 
     name: str
-    hint: str
+    hint: Sequence[str]
     pattern: re.Pattern[str]
     role: Role = "word"
 
 
-def _kind(name: str, hint: str, pattern: str, role: Role = "word") -> KeptKind:
+def _kind(name: str, hint: Sequence[str], pattern: str, role: Role = "word") -> KeptKind:
     return KeptKind(name, hint, re.compile(pattern.replace(r"\w", _SPACED), re.VERBOSE), role)
 
 
@@ -54,6 +55,8 @@ _HEX = "[0-9a-fA-F]{1,4}"
 _SAME = rf"[^\W\d_{JAPANESE}]"
 """A letter that is repeated in the form of a date or code, such as YYYY."""
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"
+_IN_NAME = r"[^\s\\<>\"|*?:,;]"
+"""A character of a word in the name of a folder."""
 _EXTENSION = (
     "txt|md|rst|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|json|ya?ml|toml|xml|x?html?|css|s?css|[jt]sx?|py|rb|php|go|rs|java|kt"
     "|c|cc|cpp|h|hpp|cs|sh|bat|ps1|exe|dll|so|jar|apk|msi|dmg|iso|zip|t?gz|tar|7z|rar|bz2|xz|png|jpe?g|gif|svg|webp"
@@ -86,14 +89,16 @@ KINDS = (
                (?::\d{{1,5}})?(?:[/?\#]{_IN_ADDRESS}*{_LAST})?
           | {_NOT_IN_WORD}localhost(?::\d{{1,5}}(?:[/?\#]{_IN_ADDRESS}*{_LAST})?|/{_IN_ADDRESS}*{_LAST})""",
     ),
-    _kind(  # C:\dogs, \\server\share, /usr/lib, ~/a, ./a/b, src/main.py, src\main.py; in "Plan B:\nWe go" a line ends
+    _kind(  # C:\My dogs, \\server\share, /usr/lib, ./a/b, src/main.py, src\main.py; in "Plan B:\nWe go" a line ends
         "path",
         "\\/",
         rf"""(?<![\w?])\?(?:[a-z][\w.]*:)?[a-z]+/[A-Za-z_][\w.]*  # ?attr/colorPrimary, of Android
           | {_NOT_IN_WORD}(?<![/.-])[\w.-]+/[\w.-]+\#\d{{1,9}}{_END_OF_WORD}  # user/repo#12
           | {_NOT_IN_WORD}(?<![/.-])(?:application|audio|font|image|message|multipart|text|video)/(?:{_EXTENSION}|plain
             |javascript|mpeg|octet-stream|form-data|[\w-]+\+(?:json|xml|zip)|(?:x-|vnd\.)[\w.+-]+){_END_OF_WORD}
-          | {_NOT_IN_WORD}[A-Za-z]:\\(?![nrt](?:\\[nrt]|[A-ZÀ-ÖØ-ÞА-ЯЁ]))(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
+          | {_NOT_IN_WORD}[A-Za-z]:\\(?![nrt](?:\\[nrt]|[A-ZÀ-ÖØ-ÞА-ЯЁ]))
+            (?:(?:[^\s<>"|*?\u3000-\u309f]
+              |(?<![.,;:!?\\])[ ](?=[A-Z(\d]{_IN_NAME}{{0,30}}(?:[ ]{_IN_NAME}{{1,30}}){{0,2}}\\))+{_LAST})?
           | (?<![\w\\])\\\\[A-Za-z][\w.-]+(?:\\[\w.$-]+)+
           | (?<![\w/.>~<])(?:~|\.{{1,2}})?/[A-Za-z_.](?:[\w.@%+-]|/(?=[\w]))+(?:(?<=[a-z0-9_])/)?(?<![.])
           | {_NOT_IN_WORD}(?<![/.-])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}
@@ -126,6 +131,13 @@ KINDS = (
     ),
     _kind("entity", "&", r"&(?:[A-Za-z]{2,10}\d{0,2}|\#\d{2,6}|\#x[0-9A-Fa-f]{2,6});", "mark"),  # &nbsp;
     _kind("line break", "\\", r"(?:(?<!\\)\\[nNrt])+", "break"),  # and a tab, which ends a column
+    _kind(  # "Index ..... 12", "=== News ===", "Date: ___/___", "Home → Office"
+        "row of signs",
+        ("....", ". .", "===", "***", "~~~", "###", "+++", "---", "__", *"→⇒➔➜➡⟶"),
+        r"""[ ]?(?: (?<!\S)\.{4,}(?!\S) | \.{5,} | \.(?:[ ]\.){3,} | (?<!\S)(?P<same>[=*~#+-])(?P=same){2,}(?!\S)
+                | _{2,}(?:[/.:-]_{2,})+ | _{3,} | (?<=\S[ ])[→⇒➔➜➡⟶]\ufe0f?(?=[ ]\S) )[ ]?""",
+        "break",
+    ),
     _kind(  # \", \u00e9; in Don\'t it is an apostrophe
         "escape", "\\", r"\\(?:[\\vfh\"0]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|'(?!(?<=[\w]\\')[\w]))", "mark"
     ),
@@ -149,7 +161,7 @@ KINDS = (
     _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}"),
     _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:
     _kind(":name", ":", rf"{OPEN}:[a-z_][a-z0-9_]+(?![\w:])"),  # of Laravel
-    _kind("!name", "!", rf"{OPEN}![a-z_][a-z0-9_]+(?![\w!])"),  # of Drupal
+    _kind("!name", "!", rf"{OPEN}!(?:[a-z_][a-z0-9_]+|\d{{1,9}})(?![\w!])"),  # of Drupal, and !12 of GitLab
     _kind("@name", "@", r"(?<![\w@.])@[A-Za-z_](?:[\w-]|[./](?=[\w])){0,80}"),
     _kind("#tag", "#", rf"(?<![\w&#])\#(?!\d)[\w]{{2,80}}|(?<!\S)\#[{JAPANESE}][\w{JAPANESE}]{{1,80}}"),
     _kind(  # --name, --name=x, -x behind a word

@@ -19,7 +19,7 @@ from service.kept.kept_spans import kept_spans
 from service.kept.placeholders import Placeholder, Protected, is_letter
 from service.kept.shortcuts import place_of, sign_of
 from service.text.aligned_words import AlignedWords, core, opens
-from service.text.scripts import is_unspaced
+from service.text.scripts import end_of_unspaced_word, is_unspaced
 from service.text.sentences import NOTHING_BEFORE, Before
 from service.text.spans import Edits, Span, overlapping, replace_spans
 
@@ -222,6 +222,8 @@ class _Restoration:
                 return self._insert(place.start + len(opening), i, space_before=False, space_after=False)
         point = sentence.target[int(sentence.mass[:, max(0, word - 1)].argmax())].end
         _, after = self._around(point, point)
+        if touches_next and not space and after == " ":  # 10&nbsp;km
+            return _Edit(Span(point, point + 1), self._written[i], i)
         return self._insert(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
 
     def _shortcut(self, i: int) -> _Edit:
@@ -263,7 +265,7 @@ class _Restoration:
         touches_before, touches_after = self._touches(i)
         last = self._around(start - 1, start)[0]
         n_before = self._protected.placeholders[i].span.start
-        if before == " " and touches_before:
+        if before == " " and touches_before and last != "«":
             start -= not last.isalnum() or last == self._protected.original[n_before - 1 : n_before]
         if after == " " and touches_after:
             end += 1
@@ -299,11 +301,13 @@ class _Restoration:
         return self._insert(point, i, space_before=not is_first, space_after=after.isalnum())
 
     def _insert(self, point: int, i: int, space_before: bool, space_after: bool) -> _Edit:
-        """Insert a placeholder between spaces, but not beside Japanese. `_separate` separates two at one position."""
+        """Insert a placeholder between spaces, but not beside Japanese, nor in a word of it. `_separate` separates two
+        at one position."""
+        point = end_of_unspaced_word(self._translated, point)
         before, after = self._around(point, point)
-        if is_unspaced(before) or (point in self._put_at and is_unspaced(after)):
+        if before == " " or is_unspaced(before) or (point in self._put_at and is_unspaced(after)):
             space_before = False
-        spaces = " " * space_before, " " * (space_after and not is_unspaced(after))
+        spaces = " " * space_before, " " * (space_after and after != " " and not is_unspaced(after))
         self._put_at.add(point)
         return _Edit(Span(point, point), self._written[i].join(spaces), i)
 

@@ -13,7 +13,7 @@ from service.text.spans import Span
 OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """A character that stands for an untranslated element in the text of a passage."""
 RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
-IN_WORDS = frozenset(("", "wbr", "sup", "rp", "rt", "script", "style"))
+IN_WORDS = frozenset(("", "wbr", "sub", "sup", "rp", "rt", "script", "style"))
 """Names of untranslated elements that are not words, and may stand in a word or beside it; "" for a comment."""
 MAX_REFERENCE_LENGTH = 40
 """Maximum length of a character reference: &CounterClockwiseContourIntegral;"""

@@ -35,6 +35,8 @@ VOID = _names("area base br col embed frame hr img input link meta param source 
 """Elements without an end tag."""
 WORDS = _names("code kbd math samp var")
 """Untranslated elements that are words of their sentence."""
+RAISED = _names("sub sup")
+"""Elements of raised and lowered text."""
 UNREAD = _names("iframe noembed noframes plaintext pre rp rt script style svg textarea xmp")
 """Untranslated elements that are not part of a sentence."""
 KEPT = WORDS | UNREAD
@@ -204,8 +206,7 @@ def _with_opaque(html: str, items: list[_HtmlItem], held: HeldTexts | None) -> l
     i, last = 0, len(items) - 1
     while i < last:
         item, first = items[i], i
-        # "[1]", or the 2 of "m2", or the number of a page
-        is_note = first in ends and (item.is_page_break or (item.tag == "sup" and letters[first] > ends[first]))
+        is_note = first in ends and (item.is_page_break or _is_beside_word(items, first, ends[first], letters[first]))
         if item.opaque or is_note:
             i = ends.get(first, first) + 1
             while first not in ends and not items[i].is_block and items[i].kind is not PieceKind.BREAK:
@@ -257,6 +258,14 @@ def _opaque(raw: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) ->
     has_text = any(item.raw.strip() for item in inside if item.kind is PieceKind.TEXT)
     is_word = has_text and not is_note and tag not in UNREAD
     return Piece(PieceKind.OPAQUE if is_word else PieceKind.MARK, raw, tag)
+
+
+def _is_beside_word(items: list[_HtmlItem], start: int, end: int, next_letters: int) -> bool:
+    """Return whether an element is raised or lowered and has no letters, as "[1]" and the 2 of "m2", but not of "H2O",
+    which goes on."""
+    following = items[end + 1]
+    goes_on = following.kind is PieceKind.TEXT and following.raw[:1].isalpha()
+    return items[start].tag in RAISED and next_letters > end and not goes_on
 
 
 def _next_letters(items: list[_HtmlItem]) -> list[int]:

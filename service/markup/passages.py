@@ -90,6 +90,8 @@ class Passage:
     """The spans of its sentences, if known: a translation has the sentences of its source."""
     recalled: Sequence[Replacement] = ()
     """Spans of the text with stored translations, which are the answer."""
+    known: Sequence[Replacement] = ()
+    """Spans with tags inside, and their stored translations, in which the tags have yet to be placed."""
     anchor: str = ""
     """For the value of an attribute: its anchor in the tag, which a later part of the text has."""
 
@@ -122,6 +124,7 @@ class Passage:
             keep=[*keep],
             sentences=[*sentences],
             recalled=(),
+            known=(),
         )
 
     def with_marks(self, translation: Restored | None = None) -> tuple[str, Edits]:
@@ -139,10 +142,20 @@ class Passage:
         last = last if end < len(self.text) else len(self.elements)
         elements = [element.moved(-start, -first) for element in self.elements[first:last]]
         keep = [span.moved(-start) for span in self.keep if start <= span.start and span.end <= end]
-        recalled = [(span.moved(-start), to) for span, to in self.recalled if start <= span.start and span.end <= end]
+        recalled, known = (
+            [(span.moved(-start), to) for span, to in stored if start <= span.start and span.end <= end]
+            for stored in (self.recalled, self.known)
+        )
         written = self.written[start:end]
         return replace(
-            self, text=text, written=written, elements=elements, keep=keep, sentences=None, recalled=recalled
+            self,
+            text=text,
+            written=written,
+            elements=elements,
+            keep=keep,
+            sentences=None,
+            recalled=recalled,
+            known=known,
         )
 
     def tags(self) -> Iterator[tuple[int, str]]:

@@ -6,22 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from service.numbers.number_forms import MAX_SYMBOL, NumberForms, forms_of
+from service.numbers.named_dates import NamedDate, named_dates
+from service.numbers.number_forms import HALF_DAY, MAX_SYMBOL, SPACES, NumberForms, forms_of
 from service.numbers.number_words import number_words
 from service.numbers.numerals import Values
-from service.numbers.verified_spans import DASHES, EXPONENTS, VerifiedSpan, narrow, verified_spans
+from service.numbers.verified_spans import EXPONENTS, VerifiedSpan, narrow, verified_spans, with_days, with_hyphens
 from service.text.scripts import LETTER
+from service.text.spans import overlapping
 
 _WORDS = re.compile(r"[^\W\d_]+|[%°′″]")  # noqa: RUF001
 _LATIN_WORDS = re.compile(r"[a-z]+(?:[²³]|[23](?!\w))?(?:/[a-z]+[²³]?)?|[%°′″]")  # noqa: RUF001
-_DASH = re.compile(f"[{DASHES}]")
 _BESIDE = re.compile(r"[^\w,;]{0,3}")
 """The text between two numbers of which one was made of the other."""
 _GLUED = re.compile(rf"(?:(?!fach|mal){LETTER}){{4}}")
 """Letters that touch a number and make it part of a word: 1ommande."""
+_LAST_WORD = re.compile(r"([^\W\d_]+)\.?[ \u00a0\u202f]$")
 MIN_DIGITS = 3
 """A number with as many digits, without zeros at the ends, is hardly a word of the source."""
-HALF_DAY = 12
 MAX_DISTANCE = 30
 """Maximum number of characters between the parts of a date or a time."""
 
@@ -61,7 +62,8 @@ NOTHING = Comparison([], [], [], [])
 def compare(source: str, target: str, source_language: str, target_language: str) -> Comparison:
     """Compare a text with its translation."""
     source, forms = narrow(source), forms_of(source_language)
-    wanted = [span for span in verified_spans(source, forms) if not span.is_word]
+    spans = with_days(verified_spans(source, forms), source, forms)
+    wanted = [span for span in spans if not span.is_word]
     if not wanted:
         return NOTHING
     return _Matching(wanted, source, narrow(target), forms, forms_of(target_language)).compare()
@@ -139,16 +141,57 @@ class _Matching:
         if span.kind == "roman":
             is_word = self._new_words is not None and self._takes_word(span, min(span.parts[0]))
             return is_word or self._takes_parts(span)
-        if span.kind == "code" and _DASH.sub("-", span.text) not in _DASH.sub("-", self._target):
+        if span.kind == "code" and with_hyphens(span.text) not in with_hyphens(self._target):
+            return False
+        if span.kind == "time" and self._is_time_of_another_language(span):
             return False
         if span.kind == "number" and not self._chunks.issuperset(span.padded):
             return False
         return self._takes_parts(span) and self._has_sign(span) and self._has_unit(span) and self._has_minus(span)
 
+    def _is_time_of_another_language(self, span: VerifiedSpan) -> bool:
+        written = (other.text for other in self._spans if other.kind == "time" and other.chunks == span.chunks)
+        return not self._forms.has_hours_with_h and any("h" in text for text in written)
+
+    def _takes_named(self, wanted: NamedDate, span: VerifiedSpan) -> bool:
+        """Find a day with the name of its month: in a form of its language, in digits, or with its month shared by
+        several days, as in 3 to 5 May."""
+        for day in self._days.get((wanted.month, wanted.day), ()):
+            places = [i for i in self._free if overlapping([day.span], self._parts[i][0].span) == (0, 1)]
+            if places and wanted.year in (None, day.year):
+                self._free = [i for i in self._free if i not in places]
+                return True
+        names_month = not self._forms.months[wanted.month - 1].isdisjoint(self._words)
+        are_digits_enough = names_month or self._forms.locale is None
+        places = self._places_of(replace(span, parts=span.parts[1:]) if are_digits_enough else span)
+        others = [day.span for days in self._days.values() for day in days]
+        in_other = any(overlapping([other], self._parts[i][0].span) == (0, 1) for other in others for i in places)
+        if places and not in_other and not any(self._is_behind_month(self._parts[i][0].span.start) for i in places):
+            self._free = [i for i in self._free if i not in places]
+            return True
+        return names_month and self._new_words is not None and self._new_words[wanted.day] > 0
+
+    @cached_property
+    def _days(self) -> dict[tuple[int, int], list[NamedDate]]:
+        """The days of the translation that have the name of their month, by month and day."""
+        days: dict[tuple[int, int], list[NamedDate]] = {}
+        for day in named_dates(self._target, self._forms.language):
+            days.setdefault((day.month, day.day), []).append(day)
+        return days
+
+    def _is_behind_month(self, position: int) -> bool:
+        """Return whether the name of a month stands right before a place of the translation."""
+        before = _LAST_WORD.search(self._target, max(0, position - 30), position)
+        return before is not None and any(before[1].casefold() in names for names in self._forms.months)
+
     def _takes_parts(self, span: VerifiedSpan) -> bool:
+        if span.named is not None:
+            return self._takes_named(span.named, span)
         alike = [
             other for other in self._spans if len(other.chunks) == len(span.chunks) > 1 and other.kind != "numeral"
         ]
+        if span.kind == "date" and any(other.kind == "number" and other.chunks == span.chunks for other in alike):
+            return False  # 12,05,2024
         for other in alike:  # the same digits between other signs
             places = [i for i in self._free if self._parts[i][0] is other]
             if len(places) == len(other.parts) and self._are_same(span, other):
@@ -194,11 +237,15 @@ class _Matching:
         """Return whether a part is the minutes of a full hour, or a month that the translation names."""
         if span.kind == "time":
             return number == 1 == len(span.parts) - 1 and values == {"00"}
-        month = int(min(values)) if span.kind == "date" else 0
+        month = int(min(values)) if span.kind == "date" and span.named is None else 0
         return 1 <= month <= len(self._forms.months) and not self._forms.months[month - 1].isdisjoint(self._words)
 
     def _has_sign(self, span: VerifiedSpan) -> bool:
-        return not span.sign or span.sign in self._target or self._has_word(self._forms.names_of_currency(span.sign))
+        if not span.sign:
+            return True
+        has_all = self._target.count(span.sign) >= sum(other.sign == span.sign for other in self._wanted)
+        is_behind = re.search(rf"\d[{SPACES}]?{re.escape(span.sign)}", self._target) is not None  # 5 and 6 €
+        return has_all or is_behind or self._has_word(self._forms.names_of_currency(span.sign))
 
     def _has_minus(self, span: VerifiedSpan) -> bool:
         return not span.minus or any(other.minus and other.text[-1] == span.text[-1] for other in self._spans)
@@ -218,7 +265,10 @@ class _Matching:
         return is_inside or any(word.startswith(long) for word in self._words)
 
     def _is_explained(self, span: VerifiedSpan, values: Values) -> bool:
-        """Return whether a number may be a word of the source: the name of a month, or kanji."""
+        """Return whether a number may be a word of the source, such as the name of a month, or is the minutes of a
+        full hour."""
+        if span.kind == "time" and values == {"00"}:
+            return True
         month = int(min(values)) if span.kind == "date" and "月" in span.text else 0
         names = tuple(self._source_forms.months[month - 1]) if 1 <= month <= len(self._source_forms.months) else ()
         return span.is_word or any(word.startswith(names) for word in _WORDS.findall(self._source.casefold()))
@@ -248,6 +298,8 @@ class _Matching:
             yield from sign * max(0, self._target.count(sign) - self._source.count(sign))
         for name in {span.text for span in self._wanted if span.kind == "name"}:
             yield from [name] * max(0, _count(name, self._target) - _count(name, self._source))
+        for day in (day for days in self._days.values() for day in days):
+            yield from [str(day.month)] * self._is_behind_month(day.span.start)
 
 
 def _count(name: str, text: str) -> int:

@@ -21,6 +21,8 @@ _DAY_PERIOD = re.compile(rf"\d[{SPACES}]?(?:[AP]M\b|[ap]\.[{SPACES}]?m\.)")
 _ENGLISH_DAY_PERIOD = re.compile(rf"\d[{SPACES}]?[APap]\.?[{SPACES}]?[Mm]\b")
 MAX_SYMBOL = 3
 """Number of letters of an abbreviation or a sign of a unit."""
+HALF_DAY = 12
+"""Hours."""
 MAX_DECIMALS = 9
 """Enough decimals for any amount that is written in millions or billions."""
 _METRIC = re.compile(
@@ -76,6 +78,16 @@ class NumberForms:
         """Return whether a text tells the half of a day, as 3 p.m. and 午後 do. In German "am" is another word."""
         behind = _ENGLISH_DAY_PERIOD if self.language == "en" else _DAY_PERIOD
         return behind.search(text) is not None or any(word in text for word in self._day_periods)
+
+    @cached_property
+    def has_hours_with_h(self) -> bool:
+        """Whether a time may be written as 15 h 30: where h is the short sign of an hour."""
+        return bool(self._unit_patterns.get("duration-hour", {}).get("short", {}).get("other", "h").endswith("h"))
+
+    @cached_property
+    def has_24_hours(self) -> bool:
+        """Whether the language counts the hours of the whole day."""
+        return self.locale is not None and "H" in self.locale.time_formats["short"].pattern
 
     @cached_property
     def _day_periods(self) -> set[str]:
@@ -138,6 +150,11 @@ class NumberForms:
         """Return a number with the short sign of a unit of CLDR; None if the language has none."""
         pattern = self._unit_patterns.get(name, {}).get("short", {}).get("other")
         return pattern.format(number) if pattern else None
+
+    def write_hours(self, number: int) -> str:
+        from babel.units import format_unit
+
+        return str(format_unit(number, "duration-hour", "long", locale=self.locale))
 
     def write_percentage(self, number: str) -> str:
         return self._place("%", self.locale.percent_formats[None].pattern if self.locale else "#%", number, "%")

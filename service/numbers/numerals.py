@@ -22,7 +22,7 @@ def readings(written: str) -> list[Values]:
     """Return the number that digits with separators mean, or several numbers if it is none, as in 8.8.1995."""
     groups, separators = re.split(r"\D", written), re.findall(r"\D", written)
     if not separators:
-        return [frozenset({str(int(written))})]
+        return [frozenset({str(Decimal(written))})]  # of any length
     *first, last = separators
     values = set()
     are_groups = len(groups[0]) <= 3 and all(len(group) in (2, 3) for group in groups[1:-1])

@@ -5,24 +5,28 @@ month. comparison.py compares two texts.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
+from service.numbers.named_dates import NamedDate, named_dates
 from service.numbers.number_forms import APOSTROPHES, SIGNS, SPACES, NumberForms, currencies
 from service.numbers.numerals import KANJI, Values, numeral_value, plain, readings
-from service.text.spans import Span
+from service.text.spans import Span, overlapping
 
 Kind = Literal["name", "letter", "roman", "code", "time", "date", "numeral", "number"]
 DASHES = "\u2010\u2011\u2012\u2013"
+_DASH = re.compile(f"[{DASHES}]")
 _LETTER_ALONE = (
     r"(?<=[^\W\d_][ ])(?:[B-HJ-Z]|(?<=[a-zß-öø-ÿ][ ])A(?![ ][A-Z]))"
     rf"(?![\w'’&{DASHES}-]|\.\w|\.[ ][A-Z]|[ ][A-Z](?![\w'’]))"
 )
 """A capital alone behind a word, as in "room D", but neither an article nor "I", nor an initial."""
-_ROMAN = r"(?<![\w'’.-])(?:(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx]{2})x{0,3}(?:ix|iv|v?i{0,3}))(?![\w'’-])"
+ROMAN = "X{0,3}(?:IX|IV|V?I{0,3})"
+"""A Roman number up to 39, or nothing."""
+_ROMAN = rf"(?<![\w'’.-])(?:(?=[IVX]{{2}}){ROMAN}(?:e|er|ème)?|(?=[ivx]{{2}}){ROMAN.lower()})(?![\w'’-])"
 HINT = re.compile(rf"(?=[\dA-Zivx]|[a-z][A-Z])(?:\d|[a-z][A-Z]|{_LETTER_ALONE}|{_ROMAN})")
 """Every text with a verified span has this. The first group rules out most characters at once."""
 _LATIN = r"A-Za-zÀ-ɏ0-9_"
@@ -38,7 +42,8 @@ _TOKEN = re.compile(
         | (?<!\d)\d{{1,2}}時(?!間)(?:\d{{1,2}}分)?(?:\d{{1,2}}秒)?)
     | (?P<date>(?<!\d)(?:\d{{2,4}}年)?\d{{1,2}}月(?:\d{{1,2}}日)?
         | (?<![\d./-])\d{{1,4}}(?P<mark>[./-])\d{{1,2}}(?P=mark)\d{{2,4}}(?![\d/-]|\.\d))
-    | (?P<numeral>(?:\d[\d,]{{0,20}}(?:\.\d{{1,9}})?)?[{KANJI}](?:[\d,]{{0,20}}[{KANJI}])*)
+    | (?P<numeral>(?:\d[\d,]{{0,20}}(?:\.\d{{1,9}})?)?[{KANJI}](?:[\d,]{{0,20}}[{KANJI}])*
+        (?:(?<=[万億兆])\d(?:[\d,]{{0,20}}\d)?(?![\d.]))?)
     | (?P<number>\d+(?:[.,{APOSTROPHES}\u066b\u066c]\d+
         |[{SPACES}](?:\d{{3}}(?!\d)|\d{{2}}(?:\d\d)?(?!\d|[.,:/{DASHES}-]\d)))*)""",
     re.VERBOSE,
@@ -72,6 +77,7 @@ class VerifiedSpan:
         times: the factor of a word such as million.
         is_joined: whether a sign joins it to another number, as in 3:1.
         minus: the sign before a negative number.
+        named: the day that it is, with the name of its month.
     """
 
     span: Span
@@ -84,6 +90,7 @@ class VerifiedSpan:
     times: Decimal | None = None
     is_joined: bool = False
     minus: str = ""
+    named: NamedDate | None = None
 
     @property
     def is_word(self) -> bool:
@@ -115,6 +122,11 @@ def is_amount(text: str) -> bool:
     return match is not None and {*filter(None, match.group("before", "behind"))} <= currencies()
 
 
+def with_hyphens(text: str) -> str:
+    """Return a text with a hyphen in place of each dash."""
+    return _DASH.sub("-", text)
+
+
 def narrow(text: str) -> str:
     """Return a text with usual characters in place of full-width ones. Its length stays the same."""
     return text.translate(_FULL_WIDTH)
@@ -135,15 +147,26 @@ def verified_spans(text: str, forms: NumberForms) -> Iterator[VerifiedSpan]:
             end = number.whole.end if number.unit and number.whole else 0
             yield number
         elif kind == "roman":
-            yield VerifiedSpan(span, kind, written, (Values({str(_roman_value(written))}),))
+            yield VerifiedSpan(span, kind, written, (Values({str(roman_value(written))}),))
         else:
             first, *rest = re.findall(r"\d+", written) or [""]
             padded = [Values({digits.zfill(2)}) if kind == "time" else readings(digits)[0] for digits in rest]
             yield VerifiedSpan(span, kind, written, (*readings(first), *padded) if first else ())
 
 
-def _roman_value(numeral: str) -> int:
-    values = [_ROMAN_DIGITS[digit] for digit in numeral.upper()]
+def with_days(spans: Iterable[VerifiedSpan], text: str, forms: NumberForms) -> list[VerifiedSpan]:
+    """Return verified spans of a text with its days that have the name of their month, in place of their numbers."""
+    all_spans = [*spans]
+    for date in named_dates(text, forms.language) if all_spans else ():
+        first, last = overlapping([span.span for span in all_spans], date.span)
+        if date.span.start <= all_spans[first].span.start and all_spans[last - 1].span.end <= date.span.end:
+            parts = tuple(Values({str(number)}) for number in (date.month, date.day, date.year) if number is not None)
+            all_spans[first:last] = [VerifiedSpan(date.span, "date", date.span.of(text), parts, named=date)]
+    return all_spans
+
+
+def roman_value(numeral: str) -> int:
+    values = [_ROMAN_DIGITS[digit] for digit in numeral.rstrip("eèmr").upper()]
     return sum(-value if value < max(values[i:]) else value for i, value in enumerate(values))
 
 

@@ -1,4 +1,5 @@
-"""Write numbers of a translation with the separators of its language, and no-break spaces where the source has them."""
+"""Write numbers of a translation with the separators of its language, and no-break spaces where the source has them.
+English ordinal numbers get their endings: models write 3th, as they write 4th."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,13 +7,18 @@ from collections.abc import Iterable, Sequence
 from service.numbers.number_forms import SIGNS, SPACES, NumberForms, forms_of
 from service.text.spans import Span, overlapping
 
-HINT = re.compile(r"[\u00a0\u202f]|\d[.,]\d")
+NO_BREAK = re.compile(r"[\u00a0\u202f]")
+HINT = re.compile(rf"{NO_BREAK.pattern}|\d[.,]\d|(?:\d[.-]?[ ]?|[IVX](?=e|ème))[^\W\d_]")
 """Every source whose translation may change has this."""
 _NUMBER = re.compile(r"(?<![\d.,:/-])\d{1,3}(?:(?P<mark>[.,])\d{3})+(?:[.,]\d+)?(?![\d:/-]|[.,]\d)")
+_GROUPS = rf"(?:\d{{1,3}}(?:[{SPACES}]\d{{3}}){{1,6}}|\d+)"
 _AMOUNT = re.compile(
-    rf"(?:(?<=[{SIGNS}])|(?<=[{SIGNS}][{SPACES}]))\d+[.,]\d\d(?![\d:/-]|[.,]\d)"
-    rf"|(?<![\d.,:/-])\d+[.,]\d\d(?=[{SPACES}]?[{SIGNS}])"
+    rf"(?:(?<=[{SIGNS}])|(?<=[{SIGNS}][{SPACES}])){_GROUPS}[.,]\d\d(?![\d:/-]|[.,]\d)"
+    rf"|(?<![\d.,:/-]){_GROUPS}(?:[.,]\d\d(?=[{SPACES}]?[{SIGNS}])|[.,]\d+(?=[{SPACES}]?%))"
 )
+"""An amount of money with cents, or a percentage with decimals."""
+_ORDINAL = re.compile(r"(?<![\w.,])(\d+)(st|nd|rd|th)(?!\w)")
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _BOUND = re.compile(r"([^\W_]+)?([\u00a0\u202f])([^\W_]+)?")
 
 
@@ -32,10 +38,16 @@ def write_numbers(source: str, target: str, languages: tuple[str, str], kept: Se
         number = known.get("".join(filter(str.isdigit, match.group())))
         if number is not None and not _is_written(match.group(), after):
             write(Span(*match.span()), after.write_number(number, before))
-    for match in _BOUND.finditer(source):
+    for match in _ORDINAL.finditer(target) if languages[1] == "en" else ():
+        write(Span(*match.span(2)), _ending_of(int(match[1][-2:])))
+    for match in _BOUND.finditer(source) if NO_BREAK.search(source) else ():
         for place in _plain(match, target):
             write(Span(place, place + 1), match[2])
     return "".join(characters)
+
+
+def _ending_of(number: int) -> str:
+    return "th" if number % 100 in (11, 12, 13) else _ENDINGS.get(number % 10, "th")
 
 
 def _is_written(number: str, forms: NumberForms) -> bool:

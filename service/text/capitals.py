@@ -10,6 +10,7 @@ HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
 """Two capitals side by side, which every text with a line in capitals has."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 LONE_WORD = re.compile(r"\W*([^\W\d_]{2,})\W*")
+_WITH_NUMBER = re.compile(r"[\W\d]*([^\W\d_]{2,})[\W\d]*")
 _BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
 """The end of a text after which a sentence begins."""
 
@@ -41,10 +42,10 @@ def in_capitals(text: str) -> str:
     return "".join("ẞ" if letter == "ß" else letter.upper() if len(letter.upper()) == 1 else letter for letter in text)
 
 
-def lone_word(text: str) -> str | None:
-    """Return the only word of a text, if it begins with a capital and goes on in small letters."""
-    found = LONE_WORD.fullmatch(text)
-    return found[1] if found is not None and found[1].istitle() else None
+def lone_word(text: str) -> Span | None:
+    """Return the only word of a text, beside numbers, if it begins with a capital and goes on in small letters."""
+    match = _WITH_NUMBER.fullmatch(text)
+    return Span(*match.span(1)) if match is not None and match[1].istitle() else None
 
 
 def with_capital(text: str) -> str:

@@ -17,6 +17,11 @@ JAPANESE = r"\u3005\u3040-\u30ff\u3400-\u9fff"
 """Kana and kanji, in a class of characters."""
 _UNSPACED = re.compile(rf"[{JAPANESE}\u3001-\u301f\uff01-\uff9f]")
 """Japanese letters and punctuation."""
+_REST_OF_WORD = re.compile(
+    r"(?:(?<=[\u3005\u3400-\u9fff])[\u3005\u3400-\u9fff]*|(?<=[\u30a1-\u30ff])[\u30a1-\u30ff]*)"
+    r"(?:(?![をがはにでのへとも])[\u3041-\u309f]+)?|(?<=[\u3041-\u309f])[\u3041-\u309f]+"
+)
+"""Kanji or katakana, and hiragana behind them, but no particle."""
 _LETTERS = {
     "Cyrillic": r"\u0400-\u052f",
     "Japanese": (  # punctuation excluded
@@ -105,6 +110,13 @@ def is_hidden(character: str) -> bool:
 
 def without_hidden(text: str) -> str:
     return str(_WITHOUT_HIDDEN.normalize_str(text))
+
+
+def end_of_unspaced_word(text: str, position: int) -> int:
+    """Return the end of the Japanese word that surrounds a position, or else the position. A word has an ending of
+    hiragana, or is written in one script."""
+    rest = _REST_OF_WORD.match(text, position)
+    return rest.end() if rest else position
 
 
 def is_unspaced(characters: str) -> bool:

@@ -93,6 +93,7 @@ UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "yue", "zh"})
 _WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("ja", "yue", "zh")}
 """Wide marks at the end of a sentence, in languages without spaces after them."""
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
+_IS_SPEAKER = re.compile(r"\s?[:：]\s*\S")
 _MORE_THAN_NAME = re.compile(r"[,;:!?…、！？：；]")  # noqa: RUF001
 _NEW_STOP = re.compile(r"(?<![.…])(?<!\.\w)\s?[.。]$")
 _LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")  # noqa: RUF001
@@ -258,8 +259,8 @@ def with_wide_marks(target: str, source: str, language: str) -> str:
 
 
 def is_speaker(text: str, sentence: Span) -> bool:
-    """Return whether a sentence is the name of the speaker of the next one."""
-    return text[sentence.end : sentence.end + 2].lstrip()[:1] in (":", "：")
+    """Return whether a sentence is the name of the speaker of the next one, or another label before a colon."""
+    return _IS_SPEAKER.match(text, sentence.end) is not None
 
 
 def speaker_name(target: str, source: str) -> str | None:
@@ -296,8 +297,8 @@ def join_sentences(
 ) -> tuple[str, list[Span]]:
     """Return the text with each source span replaced by its target, and the spans of the targets in the result. The
     characters of the text at the positions `left_out`, in order, are not written between sentences. If only the target
-    language writes spaces between sentences, they are inserted. If only the source language does, they are removed, and
-    a mark is inserted between two sentences that would touch without one."""
+    language writes spaces between sentences, they are inserted. If only the source language does, they are removed, but
+    not those between columns, and a mark is inserted between two sentences that would touch without one."""
 
     def between(start: int, end: int) -> str:
         cuts = left_out[bisect_left(left_out, start) : bisect_left(left_out, end)]
@@ -310,7 +311,8 @@ def join_sentences(
     for source, target in zip(sources, targets, strict=True):
         last_source, last_target = (text[position - 1], pieces[-1][-1:]) if pieces else before
         gap = text[position : source.start] or (space if pieces or before.target else "")
-        if wide and (pieces or last_target) and not gap.strip(" ") and is_unspaced(last_target + target[:1]):
+        are_sentences = not gap.strip(" ") and (len(gap) < WIDE_GAP or last_source in wide)
+        if wide and (pieces or last_target) and are_sentences and is_unspaced(last_target + target[:1]):
             gap = wide.get(last_source, "") if last_target.isalnum() else ""
         if left_out and len(written := between(position, source.start)) < source.start - position:
             gap = written

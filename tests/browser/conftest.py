@@ -45,8 +45,11 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def visit(browser: "Browser", server: httpx.Client, complaints: list[str]) -> Iterator[Visit]:
+def visit(
+    request: pytest.FixtureRequest, browser: "Browser", server: httpx.Client, complaints: list[str]
+) -> Iterator[Visit]:
     """Opens the playground, with a state in its address, in a browser context with the options given."""
+    assert request.node.get_closest_marker("browser"), "`make test-fast` runs what has no mark"
     contexts: list[BrowserContext] = []
 
     def open_page(state: str = "", *, before: Callable[["Page"], object] | None = None, **options: Any) -> "Page":

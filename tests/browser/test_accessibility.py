@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import Visit
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 TABLE = {"name": "a.csv", "mimeType": "text/csv", "buffer": b"en,fr\nThe dog sleeps.,\n"}
 
 

@@ -30,6 +30,7 @@ def signed(value: float) -> str:
 
 def test_the_label_follows_the_text_as_it_is_written(visit: Visit, server: httpx.Client) -> None:
     page = visit("classify")
+    expect(page.locator("#tab-classify")).to_have_attribute("aria-selected", "true")  # once the models are known
     editor(page).press_sequentially(TEXT)
     scores = classified(server, TEXT)["scores"]
     rows = part(page, "prediction").locator(".scores li")

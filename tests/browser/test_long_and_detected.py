@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.browser.asking import editor, part
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.process]
 
 
 def test_the_language_is_detected_unless_it_is_chosen(visit: Visit) -> None:

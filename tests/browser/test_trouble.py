@@ -67,12 +67,12 @@ def test_a_busy_service_is_asked_once_more(visit: Visit, server: httpx.Client, c
         nonlocal times
         times += 1
         if times == 1:
-            problem(route, 503, "The queue is full", {"retry-after": "1"})
+            problem(route, 503, "The queue is full", {"retry-after": "5"})
         else:
             route.continue_()
 
     page = visit(state("translate", text=TEXT), before=lambda page: page.route("**/translate", busy_once))
-    expect(part(page, "notice")).to_contain_text("Asking once more in 1 s")
+    expect(part(page, "notice")).to_contain_text("Asking once more in 5 s")
     expect(part(page, "translation")).to_have_text(translated(server, TEXT)["text"])
     expect(part(page, "notice")).to_be_hidden()
     assert times == 2

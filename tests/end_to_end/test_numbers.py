@@ -17,7 +17,11 @@ LOST = [
     ("The train leaves at 06:33:39.", ["en-ru"], r"06:33:39"),
     ("The river is 12 m deep.", ["en-ja"], r"12 ?(?:m|メートル)"),
     ("The tank holds 30 m3 of water.", ["en-fr"], r"30[\s\u202f]?m3(?!\d)"),
-    ("Le train de 15 h 30 coûte 1 250,50 € le 3 mai 2021.", ["fr-en"], r"15:30 .*1.250[.,]50 .*3, 2021"),
+    (
+        "Le train de 15 h 30 coûte 1 250,50 € le 3 mai 2021.",
+        ["fr-en"],
+        r"15:30 .*1.250[.,]50 .*(?:May 3,? 2021|3 May 2021)",
+    ),
     ("It lasted from 1914\u20131918.", ["en-de"], "1914[-\u2013]1918"),
     ("Seiten 3\u20134", ["de-en"], "3[-\u2013]4"),
     ("Platform K\u20117 is closed.", ["en-fr", "en-de", "en-ru"], "K[-\u2011]7"),
@@ -27,6 +31,9 @@ LOST = [
         ["en-ru", "en-ja"],
         r"HttpClient.*JavaScript|JavaScript.*HttpClient",
     ),
+    ("From Jan 5 to Feb 3.", ["en-fr", "en-de", "en-ru"], r"(?i)5\.? [jя].* 3\.? [fф]"),
+    ("It was £3.2 million.", ["en-de", "en-fr"], r"3,2\sM.*£"),
+    ("3万2500人が来た。", ["ja-en"], r"32,500"),
     ("Use OrderService or userName in MainWindow.", ["en-fr"], r"OrderService.*userName.*MainWindow"),
 ]
 """Sentences, and what each translation has; it has no other digits."""
@@ -46,6 +53,27 @@ def test_nothing_is_lost_in_a_sentence(server: httpx.Client, text: str, directio
     found = translated(server, direction, text)["text"]
     assert len(re.findall(expected, found)) == 1, found
     assert len(re.findall(r"\d", found)) == len(re.findall(r"\d", text)), found
+
+
+@pytest.mark.parametrize("direction", ["en-fr", "en-de", "en-ru", "en-ja"])
+@pytest.mark.parametrize("text", ["It opens at 9am.", "It starts at 3:30pm.", "the 2nd edition", "on Mar 3rd, 2024"])
+def test_nothing_english_stays_behind_a_number(server: httpx.Client, text: str, direction: str) -> None:
+    assert not re.search(r"\d ?(?:[ap]m|nd|rd)|Mar\b", translated(server, direction, text)["text"])
+
+
+@pytest.mark.parametrize(
+    ("text", "direction", "begins"),
+    [
+        ("Step 1: Open the box.", "en-fr", "Étape 1"),
+        ("Step 1: Open the box.", "en-de", "Schritt 1"),
+        ("Will: Where are you?", "en-fr", "Will"),
+        ("Rob: Where are you?", "en-de", "Rob"),
+    ],
+)
+def test_labels_with_a_number_are_translated_and_names_of_speakers_are_no_words(
+    server: httpx.Client, text: str, direction: str, begins: str
+) -> None:
+    assert re.match(rf"{begins} ?:", translated(server, direction, text)["text"])
 
 
 @pytest.mark.parametrize("direction", ["en-fr", "en-de", "en-ru"])

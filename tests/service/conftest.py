@@ -15,8 +15,10 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front.catalog import Catalog
 from service.front.serving import Serving
+from service.memories.store import Memories
 from service.server.app import create_app
 from service.server.server import Server
+from service.storage.database import Database
 from tests.postgres import PostgreSQL, running_postgresql, why_missing
 from tests.service.fakes import Disk
 from tests.service.in_process import load_in_process
@@ -72,6 +74,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
         return tmp_path / "data"
     address: str = request.getfixturevalue("postgresql").address()
     return address
+
+
+@pytest.fixture
+def memories(place: Path | str) -> Iterator[Memories]:
+    database = Database(place)
+    yield Memories(database)
+    database.close()
 
 
 @pytest.fixture(scope="session")

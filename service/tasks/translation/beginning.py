@@ -4,8 +4,9 @@ Tokens of whole words are forced, as the tokenizer cuts them. The last word may 
 that the model finds probable there, and whose characters agree with it (`Walk`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
@@ -16,6 +17,7 @@ from service.engine.scheduler import Sequence
 from service.engine.search import Hypothesis, Search, prefix_scores
 from service.kept.restoration import Restored
 from service.tasks.translation.reading import Beginning, Continuation, PreparedPassage, PreparedText, Reader, Sentence
+from service.text.scripts import is_unspaced
 from service.text.sentences import sentence_spans, strip_span
 from service.text.spans import Edits, Span, replace_spans
 from service.text.tokenization import Tokenizer
@@ -71,6 +73,17 @@ def begin_again(again: PreparedPassage, passage: PreparedPassage, tokenizer: Tok
             begin_sentence(sentence, again, beginning.text, beginning.is_whole, tokenizer, eos)
 
 
+def write_known(passages: Iterable[PreparedPassage], tokenizer: Tokenizer, eos: int) -> None:
+    """Give sentences their stored translations. The model translates a sentence whose translation it cannot write."""
+    for passage in passages:
+        known = dict(passage.parsed.known)
+        for sentence in passage.sentences if known else ():
+            text = known.get(passage.protected.edits.before(sentence.span))
+            if text is not None:
+                with suppress(InvalidFields):
+                    begin_sentence(sentence, passage, text, True, tokenizer, eos)
+
+
 def refuse_other_beginning(text: str, prefix: str | None) -> None:
     """Raise InvalidFields if a text that stays as it is does not begin with its prefix."""
     if prefix is not None and not text.startswith(prefix):
@@ -108,7 +121,8 @@ def begin_sentence(
     words = shown.split()
     search, n_tags = sentence.sequence.output, len(sentence.sequence.output.prefix)
     slots = {number: slot.target_id for number, slot in sentence.slots}
-    token_ids, places = _tokens_of(" ".join(words), sentence, passage, slots, tokenizer)
+    read = " ".join(words)
+    token_ids, places = _tokens_of(read, sentence, passage, slots, tokenizer)
     if token_ids is None:
         raise _refused(text, "must have only characters that the model can write")
     limit = search.max_target_tokens - n_tags
@@ -116,9 +130,11 @@ def begin_sentence(
         raise _refused(text, f"must begin a sentence with fewer than {limit} tokens, not {len(token_ids)}")
     pieces = {slots[number]: _kept_piece(number, slots, passage, tokenizer) for number in slots}
     ends_word = shown != shown.rstrip()
-    may_be_kept = any(piece.decode().lstrip().startswith(word) for piece in pieces.values() for word in words[-1:])
-    n_chosen = len(token_ids) if may_be_kept else MAX_CHOSEN
-    n_forced = len(token_ids) if ends_word else _start_of_last_word(token_ids, pieces, tokenizer, n_chosen)
+    n_forced = len(token_ids) if ends_word else _start_of_last_word(token_ids, pieces, tokenizer)
+    start = _start_of_kept_span(read, pieces)
+    if start is not None and not ends_word and token_ids[-1] not in pieces:
+        before, _ = _tokens_of(read[:start].rstrip(), sentence, passage, slots, tokenizer)
+        n_forced = len(before) if before is not None and token_ids[: len(before)] == before else n_forced
     usual = token_ids[n_forced:]
     rest = b" " if ends_word else b"".join(_pieces_of(usual, tokenizer))
     sentence.beginning = Beginning(text, is_whole, token_ids[:n_forced], usual, rest, pieces, places)
@@ -175,9 +191,19 @@ def _kept_piece(number: int, slots: Mapping[int, int], passage: PreparedPassage,
     return f"{space}{passage.protected.placeholders[number].written}".encode()
 
 
-def _start_of_last_word(token_ids: list[int], slots: Mapping[int, bytes], tokenizer: Tokenizer, n_chosen: int) -> int:
+def _start_of_kept_span(text: str, pieces: Mapping[int, bytes]) -> int | None:
+    """Return where the kept span starts whose beginning ends a text. No space need be before it: "開いて{na"."""
+    kept = [piece.decode().strip() for piece in pieces.values()]
+    for start in range(max(0, len(text) - max(map(len, kept), default=0)), len(text)):
+        inside_word = text[start].isalnum() and text[start - 1 : start].isalnum() and not is_unspaced(text[start - 1])
+        if not inside_word and any(written.startswith(text[start:]) for written in kept):
+            return start
+    return None
+
+
+def _start_of_last_word(token_ids: list[int], slots: Mapping[int, bytes], tokenizer: Tokenizer) -> int:
     n = len(token_ids)
-    for i in range(n - 1, max(-1, n - 1 - n_chosen), -1):
+    for i in range(n - 1, max(-1, n - 1 - MAX_CHOSEN), -1):
         if token_ids[i] in slots:
             return i + 1
         if next(_pieces_of([token_ids[i]], tokenizer)).startswith(b" "):

@@ -50,8 +50,6 @@ from service.text.tokens import Token
 from service.text.touching_signs import excess_blanks
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
-MIN_NAME_SCORE = -0.45
-"""The least mean log-probability of the tokens of a speaker's name."""
 WORST_LAST = get_args(FinishReason)
 
 
@@ -139,17 +137,15 @@ def _with_numbers(restored: Restored, passage: PreparedPassage, direction: Direc
 def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> tuple[str, Edits]:
     """Return the translation of a sentence with the end marks that its source calls for, and what was taken out of it.
     The name of a speaker stays as it is if the model is not sure of it."""
-    source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
-    if sentence.is_capitals:
-        target = in_capitals(target)
-    elif sentence.is_lone:
-        target = with_capital(target)
+    source = sentence.span.of(protected.text)
+    shown = in_capitals if sentence.is_capitals else with_capital if sentence.is_lone else str
+    target = shown(target)
     edits = NO_EDITS
     if protected.edits.old and (signs := protected.set_apart_in(sentence.span)):
         target, edits = replace_spans(target, [(span, "") for span in excess_blanks(target, source, signs)])
     if sentence.is_speaker:
-        is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
-        return (speaker_name(target, source) if is_sure else None) or source, edits
+        name = speaker_name(target, source) if sentence.is_sure(rank) else None
+        return name or shown(source), edits
     if any(protected.placeholders[number].stand_in for number in protected.numbers_in(sentence.span)):
         target = without_new_stop(target, source)
     return with_wide_marks(target, source, language), edits

@@ -26,7 +26,7 @@ from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Selection, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.translation.beginning import Walk, begin_text, continuations, continue_sentence
+from service.tasks.translation.beginning import Walk, begin_text, continuations, continue_sentence, write_known
 from service.tasks.translation.composition import compose_answer, render, translated_text
 from service.tasks.translation.confidence import Sureness
 from service.tasks.translation.reading import MAX_INLINE, NewSearch, PreparedText, Reader, Sentence, parse_text
@@ -76,6 +76,7 @@ class Leg:
     ) -> None:
         self._recall = recall
         self._remembered: list[Remembered] = []
+        self._is_last = target is None
         self.prepared_texts: list[PreparedText] = []
         self._translator = translator
         self._direction = direction
@@ -115,6 +116,8 @@ class Leg:
         def prepare(text: str | ParsedText) -> PreparedText:
             nonlocal n_sentences
             prepared = reader.prepare(text if isinstance(text, ParsedText) else self._parsed(text, terms))
+            if self._remembered:
+                write_known(prepared.passages, reader.tokenizer, translator.manifest.special_tokens.eos)
             n_sentences += len(prepared.sentences)
             self._pool.refuse_beyond_limit(n_sentences)  # fails before the other texts are read
             return prepared
@@ -147,7 +150,7 @@ class Leg:
         language, split_sentences = self._direction.source_subtag, self._request.split_sentences
 
         def lookup(text: str) -> Lookup:
-            return Lookup.of(self._parsed(text, terms), language, split_sentences)
+            return Lookup(text, self._parsed(text, terms), language, split_sentences, self._is_last)
 
         lookups = await self._beside_each(self._request.text, lookup)
         found = await recall.find([text for lookup in lookups for text in lookup.texts])
@@ -189,7 +192,8 @@ class Leg:
             return await run_on_each(items, work, self._n_characters, context.deadline - time.monotonic())
 
     async def _run(self, prepared_texts: list[PreparedText]) -> None:
-        await self._translate([sentence for prepared in prepared_texts for sentence in prepared.sentences])
+        sentences = [sentence for prepared in prepared_texts for sentence in prepared.sentences]
+        await self._translate([sentence for sentence in sentences if not sentence.sequence.output.finished])
         await self._verify(prepared_texts)
         await self._attend(self._attention_passes(prepared_texts))
 

@@ -10,6 +10,7 @@ from service.base.errors import LimitExceeded
 from service.engine.scheduler import Sequence
 from service.engine.search import Hypothesis, Search
 from service.glossaries.terms import Terms
+from service.kept.carried_spans import unwritable_amounts
 from service.kept.icu_messages import has_icu_messages
 from service.kept.kept_spans import KeptSpan, kept_spans, read_as_other
 from service.kept.placeholders import Protected, protect
@@ -17,6 +18,8 @@ from service.kept.slots import MAX_SLOTS, Slot, SlotsOfText
 from service.kept.unwritable import hidden
 from service.markup import html, markdown, plain, xml
 from service.markup.passages import ParsedText, Passage
+from service.numbers.reworded import HINT as REWORDED
+from service.numbers.reworded import reworded
 from service.numbers.verified_spans import is_amount
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Check
@@ -27,11 +30,13 @@ from service.text.labels import MAX_LABEL, is_label
 from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
-from service.text.spans import NO_EDITS, Span, merge_spans, overlapping, replace_spans
+from service.text.spans import NO_EDITS, Replacement, Span, merge_spans, overlapping, replace_spans
 from service.text.tokenization import Tokenizer
 from service.text.touching_signs import TOUCHING, apart
 
 NewSearch = Callable[[], Search]
+MIN_NAME_SCORE = -0.45
+"""The least mean log-probability of the tokens of a speaker's name."""
 MAX_INLINE = 500
 """Maximum number of tags, placeholders and symbols in a passage of a request. Each is compared with words around it."""
 
@@ -102,7 +107,8 @@ class Sentence:
     is_capitals: bool = False
     """Whether the sentence is read in small letters, and its translation is written in capitals."""
     is_lone: bool = False
-    """Whether the sentence is one word, which is read in small letters, and its translation begins with a capital."""
+    """Whether the sentence is one word, perhaps with a number, which is read in small letters, and its translation
+    begins with a capital."""
     beginning: Beginning | None = None
     continuations: list[Continuation] = field(default_factory=list)
     """The translation and its alternatives, which differ in the first token behind the beginning."""
@@ -118,6 +124,11 @@ class Sentence:
     def hypotheses(self) -> list[Hypothesis]:
         """The hypotheses that were found, best first."""
         return [item.hypothesis for item in self.continuations] or self.sequence.output.best()
+
+    def is_sure(self, rank: int = 0) -> bool:
+        """Return whether the model is sure of a hypothesis, as it is of names that it knows."""
+        hypothesis = self.hypothesis(rank)
+        return hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
 
     @property
     def is_translated(self) -> bool:
@@ -261,9 +272,9 @@ class Reader:
         return PreparedText(text, passages)
 
     def prepare_passage(
-        self, parsed: Passage, carried: SequenceOf[KeptSpan] = (), lone_word: str | None = None
+        self, parsed: Passage, carried: SequenceOf[KeptSpan] = (), lone: Span | None = None
     ) -> PreparedPassage:
-        """Read a passage, with further spans that are `carried`, or its `lone_word` in small letters. Repeat with other
+        """Read a passage, with further spans that are `carried`, or its `lone` word in small letters. Repeat with other
         slots while slots are misread."""
         text = parsed.text
         if not self.direction.is_translation:
@@ -271,19 +282,21 @@ class Reader:
             return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
         terms = [KeptSpan(span, "break", target) for span, target in parsed.recalled]
         terms += self.terms.find(text) if self.terms else []
-        kept = kept_spans(text, parsed.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried])
+        languages, can_write = (self.direction.source_subtag, self.direction.target_subtag), self.tokenizer.can_write
+        amounts = [] if text.isascii() else unwritable_amounts(text, can_write, *languages)
+        kept = kept_spans(text, parsed.keep, languages[0], can_write, [*terms, *carried, *amounts])
         small = []
         if CAPITALS.search(text):
             small = [*small_words(text, [item.span for item in kept], self.tokenizer.n_tokens)]
-        if lone_word is not None:
-            start = text.index(lone_word)
-            small = [(Span(start, start + len(lone_word)), lone_word.lower())]
+        if lone is not None:
+            small = [(lone, lone.of(text).lower())]
         read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
+        if REWORDED.search(text):
+            read_as = _with_first(self._reworded(parsed), read_as)
         if TOUCHING.search(text):
             starts = {item.span.start for item in kept}
             signs = [sign for sign in apart(text) if sign[0].end not in starts]  # a stand-in has blanks of its own
-            spans = [span for span, _ in signs]
-            read_as = [*(item for item in read_as if len({*overlapping(spans, item[0])}) == 1), *signs]
+            read_as = _with_first(signs, read_as)
         if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
@@ -294,16 +307,19 @@ class Reader:
         while True:
             protected = protect(text, kept, read_as, slots.word)
             passage = PreparedPassage(parsed, protected, self._sentences(protected, parsed, ends), named, carried)
-            passage.is_tried_small = lone_word is not None
-            if passage.is_tried_small:
-                passage.sentences[0].is_lone = True
-            elif small:
-                words = [word for word, _ in small]
-                for sentence in passage.sentences:
-                    inside = overlapping(words, protected.edits.before(sentence.span))
-                    sentence.is_capitals = len(set(inside)) == 2
+            passage.is_tried_small = lone is not None
+            words = [word for word, _ in small]
+            for sentence in passage.sentences if words else ():
+                is_small = len({*overlapping(words, protected.edits.before(sentence.span))}) == 2
+                sentence.is_lone, sentence.is_capitals = is_small and lone is not None, is_small and lone is None
             if not kept or not self._misread(passage, slots):
                 return passage
+
+    def _reworded(self, parsed: Passage) -> list[Replacement]:
+        """Return numbers in forms that models know, but none with a tag inside."""
+        tags = {place for element in parsed.elements for place in element.span.pair}
+        found = reworded(parsed.text, (self.direction.source_subtag, self.direction.target_subtag))
+        return [item for item in found if tags.isdisjoint(range(item[0].start + 1, item[0].end))]
 
     def _misread(self, passage: PreparedPassage, slots: SlotsOfText) -> bool:
         """Give the sentences their slots. Return whether some placeholders need other slots, or none."""
@@ -361,3 +377,9 @@ class Reader:
         if protected.placeholders:
             return [span for span in spans if protected.has_words(span)]
         return [span for span in spans if any(map(str.isalpha, span.of(text))) and not is_amount(span.of(text))]
+
+
+def _with_first(first: SequenceOf[Replacement], others: SequenceOf[Replacement]) -> list[Replacement]:
+    """Return replacements, the first of which are in order, and others that overlap none of them."""
+    spans = [span for span, _ in first]
+    return [*first, *(item for item in others if len({*overlapping(spans, item[0])}) == 1)]

@@ -16,11 +16,11 @@ from service.kept.placeholders import Placeholder
 from service.kept.restoration import end_of_digits, end_of_ending
 from service.numbers.comparison import NOTHING, Comparison, compare
 from service.numbers.number_words import is_wordless
-from service.numbers.verified_spans import HINT, VerifiedSpan
+from service.numbers.verified_spans import HINT, VerifiedSpan, with_hyphens
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Check, CheckKind
 from service.tasks.translation.alignment import after_prefix
-from service.tasks.translation.beginning import begin_again
+from service.tasks.translation.beginning import begin_again, write_known
 from service.tasks.translation.reading import PreparedPassage, Reader, Sentence
 from service.text.capitals import LONE_WORD, lone_word
 from service.text.scripts import is_unspaced, without_hidden
@@ -86,6 +86,7 @@ class Verification:
         all_checked = (
             Checked(s, self._compare(passage, s), self._is_wordless(passage, s), self._is_copied(passage, s))
             for s in passage.sentences
+            if s.beginning is None or passage.beginning is not None  # else a stored translation
         )
         checked = [item for item in all_checked if not item.is_right or item.compared.as_words]
         if checked:
@@ -109,8 +110,8 @@ class Verification:
             item.dropped = [number for number in item.compared.as_words if not self._is_word(passage, item, number)]
         wrong = [item for item in checked if not item.is_right]
         carried = [kept for item in wrong for kept in self._next_carried(passage, item)]
-        is_copied = not passage.is_tried_small and any(item.is_copied for item in wrong)
-        word = lone_word(passage.parsed.text) if is_copied else None
+        copied = (self._lone_word(passage, item.sentence) for item in wrong if item.is_copied)
+        word = None if passage.is_tried_small else next(copied, None)
         if not carried and word is None:
             return None
         again = self._read_again(passage, carried, word)
@@ -159,13 +160,26 @@ class Verification:
         return n_wrong + self._is_wordless(passage, sentence) + self._is_copied(passage, sentence)
 
     def _is_copied(self, passage: PreparedPassage, sentence: Sentence) -> bool:
-        """Return whether the only word of a passage is its own translation, though the model knows the word: in small
-        letters it is one token, as few names are. German nouns have capitals anyway."""
-        word = lone_word(passage.protected.original)
-        if word is None or self._languages[0] == "de" or passage.beginning is not None:
+        """Return whether a lone word is its own translation, though the model knows the word: in small letters it is
+        one token, as few names are. A label also stays as it is if the model is not sure of it."""
+        word = self._lone_word(passage, sentence)
+        if word is None or self._reader.tokenizer.n_tokens(word.of(passage.parsed.text).lower()) != 1:
             return False
-        is_same = self._target(passage, sentence).strip().casefold() == passage.protected.text.strip().casefold()
-        return is_same and self._reader.tokenizer.n_tokens(word.lower()) == 1
+        if sentence.is_speaker and not sentence.is_sure():
+            return True
+        source, _ = self._source(passage, sentence)
+        return self._target(passage, sentence).strip().casefold() == source.strip().casefold()
+
+    def _lone_word(self, passage: PreparedPassage, sentence: Sentence) -> Span | None:
+        """Return the place of the only word of a passage, or of a label with a number, which is no name, as in
+        "Step 1: Go on". German nouns have capitals anyway."""
+        whole = self._sentence_in_passage(passage, sentence)
+        is_label = sentence.is_speaker and any(map(str.isdecimal, whole.of(passage.parsed.text)))
+        is_alone = not sentence.is_speaker and len(passage.sentences) == 1
+        if self._languages[0] == "de" or passage.beginning is not None or not (is_label or is_alone):
+            return None
+        word = lone_word(whole.of(passage.parsed.text))
+        return word.moved(whole.start) if word is not None else None
 
     def _is_wordless(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a translation has only kept spans and numbers, or only as many words as alignment needs as
@@ -197,7 +211,7 @@ class Verification:
         attending = (token for token, to in pairs if to.start < number.span.end and number.span.start < to.end)
         return any(any(map(str.isalpha, token.span.of(text))) for token in attending)
 
-    def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan], word: str | None) -> PreparedPassage:
+    def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan], word: Span | None) -> PreparedPassage:
         """Read a passage with further spans carried, or its only word in small letters. Equal sentences keep their
         translations."""
         sentences = [passage.protected.edits.before(sentence.span) for sentence in passage.sentences]
@@ -205,8 +219,10 @@ class Verification:
         new = sorted((kept.span for kept in carried), key=lambda span: span.pair)
         before = [kept for kept in passage.carried if len(set(overlapping(new, kept.span))) == 1]
         again = self._reader.prepare_passage(parsed, [*before, *carried], word)
+        tokenizer, eos = self._reader.tokenizer, self._manifest.special_tokens.eos
+        write_known([again], tokenizer, eos)
         if passage.beginning is not None:
-            begin_again(again, passage, self._reader.tokenizer, self._manifest.special_tokens.eos)
+            begin_again(again, passage, tokenizer, eos)
         known = {_key(sentence): sentence for sentence in passage.sentences}
         for sentence in again.sentences:
             if (former := known.get(_key(sentence))) is not None:
@@ -247,8 +263,8 @@ class Verification:
         text, _ = self._source(passage, item.sentence)
         for kept in carried_spans(text, item.compared, *self._languages):
             span = self._in_passage(passage, item.sentence, kept.span)
-            is_same = kept.written == kept.span.of(text)  # then a dash that was read as a hyphen is written as it was
-            shown = without_hidden(span.of(passage.parsed.text))
+            shown = without_hidden(span.of(passage.parsed.text))  # with dashes and capitals that were read as others
+            is_same = kept.written is not None and _alike(shown) == _alike(kept.written)
             yield replace(kept, span=span, written=shown if is_same else kept.written)
 
     def _lost_of(self, passage: PreparedPassage, item: Checked) -> Iterator[tuple[VerifiedSpan | None, str]]:
@@ -310,6 +326,10 @@ def _shown(passage: PreparedPassage, placeholder: Placeholder, text: str) -> str
     """Return a text for a carried placeholder, or else as many spaces as its stand-in has characters."""
     is_carried = any(kept.span == placeholder.span for kept in passage.carried)
     return text if is_carried else " " * len(placeholder.stand_in)
+
+
+def _alike(text: str) -> str:
+    return with_hyphens(text).casefold()
 
 
 def _are_at_ends(marks: list[KeptSpan], whole: Span, text: str) -> bool:

@@ -53,7 +53,8 @@ OPEN = {
     *("/libretranslate/frontend/settings", "/libretranslate/languages"),
     *("/azure/languages", "/lingva/api/v1/languages", "/lingva/api/v1/languages/{side}", "/deeplx", "/deeplx/"),
     *("/mtran/version", "/mtran/health", "/mtran/__heartbeat__", "/mtran/__lbheartbeat__"),
-    "/libretranslate/download_file/{document_id}/{key}/{file_name}",  # its link has the document's own key
+    # Their addresses have a key of their own.
+    *("/libretranslate/download_file/{document_id}/{key}/{file_name}", "/v3/translation_memory_file"),
 }
 """Routes that need no key: pages, what machines ask, and what other services tell without a key."""
 

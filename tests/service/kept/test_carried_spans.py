@@ -1,6 +1,6 @@
 import pytest
 
-from service.kept.carried_spans import carried_spans
+from service.kept.carried_spans import carried_spans, unwritable_amounts
 from service.numbers.comparison import compare
 
 
@@ -22,13 +22,33 @@ from service.numbers.comparison import compare
         ),
         ("5千円と￥1,000", "ja-de", {"5千": "5.000", "￥1,000": "1.000\xa0¥"}),
         ("65 km", "en-ru", {"65 km": "65 км"}),
+        ("à 15 h 30", "fr-de", {"15 h 30": "15:30"}),
         ("itemCount", "en-ru", {"itemCount": "itemCount"}),
         ("It is -30 or -$1,344.75.", "en-de", {"-30": "-30", "-$1,344.75": "-1.344,75\xa0$"}),
+        ("Mar 3rd, 2024 or May 5", "en-fr", {"Mar 3rd, 2024": "3 mars 2024", "May 5": "5 mai"}),
+        ("Mar 3 or 1万5000円", "en-de", {"Mar 3": "3. März", "1万5000": "15.000"}),
     ],
 )
 def test_a_span_is_written_as_the_target_language_does(text: str, direction: str, expected: dict[str, str]) -> None:
     languages = direction.split("-")
     spans = carried_spans(text, compare(text, "", *languages), *languages)
+    assert {kept.span.of(text): kept.written for kept in spans} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "direction", "expected"),
+    [
+        ("A loss of £3.2 million, £20 or $5 million.", "en-ja", {"£3.2 million": "£320万"}),
+        ("-£3.2 million or £3bn", "en-de", {"-£3.2 million": "-3,2\xa0Mio.\xa0£"}),
+        ("3,2 Millionen £", "de-en", {"3,2 Millionen £": "£3.2M"}),
+        ("￡5 million", "en-de", {"￡5 million": "5\xa0Mio.\xa0£"}),
+        ("5 km, €5 million, £" + "1" * 5000, "en-de", {}),
+    ],
+)  # fmt: skip
+def test_amounts_are_carried_if_a_model_cannot_write_their_sign(
+    text: str, direction: str, expected: dict[str, str]
+) -> None:
+    spans = unwritable_amounts(text, lambda sign: sign != "£", *direction.split("-"))
     assert {kept.span.of(text): kept.written for kept in spans} == expected
 
 

@@ -236,11 +236,12 @@ def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
         ("A red 🚗 car", "A red car", "Une voiture rouge", "0 2 1", "Une voiture rouge 🚗"),
         ("I win 🎉🎉", "I win", "Je gagne !", "0 1 1", "Je gagne ! 🎉🎉"),
         ("🎉 I win", "I win", "Je gagne", "0 1", "🎉 Je gagne"),
-        ("a → b 👩‍👩‍👧 c 🇫🇷", "a b c", "A B C", "0 1 2", "A → B 👩‍👩‍👧 C 🇫🇷"),
+        ("a ★ b 👩‍👩‍👧 c 🇫🇷", "a b c", "A B C", "0 1 2", "A ★ B 👩‍👩‍👧 C 🇫🇷"),
         ("🎉", "", "", "", "🎉"),
         ("I win\n🎉\n", "I win\n\n", "Je gagne\n\n", "0 1", "Je gagne\n🎉\n"),
         ("A dog 🐶 runs.", "A dog runs.", "犬が走る。", "1 2", "犬が走る🐶。"),
         ("🎉 I win", "I win", "勝つ", "0", "🎉 勝つ"),
+        ("ten&nbsp;dogs run", "ten dogs run", "dix chiens courent", "0 1 2", "dix&nbsp;chiens courent"),
     ],
 )
 def test_a_symbol_is_not_shown_to_the_model_and_stands_behind_the_same_word(

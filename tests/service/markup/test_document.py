@@ -287,6 +287,7 @@ def test_white_space_around_passages_stays() -> None:
         ("Save <i class=icon></i> it now", "Le sauver ici", "0-1 1-0 2-2", "<i class=icon></i> Le sauver ici"),
         ("bread<sup><a>[1]</a></sup> is good", "bon pain", "0-1 2-0", "bon pain<sup><a>[1]</a></sup>"),
         ("10 m<sup>2</sup>.", "10 m.", "0-0 1-1", "10 m<sup>2</sup>."),
+        ("m<sub>2</sub> in H<sub>2</sub>O", "m en H2O", "0-0 1-1 2-2", "m<sub>2</sub> en H<sub>2</sub>O"),
         ("a<!-- 1 --> b <!-- 2 -->c", "x y z", "0-0 1-1 2-2", "x<!-- 1 --> y <!-- 2 -->z"),
         ("<label>Age: <input></label>", "Âge :", "0-0 1-1", "<label>Âge : <input></label>"),
         ("<p>a <b>b <img></b> c</p>", "x y z", "0-0 1-1 2-2", "<p>x <b>y <img></b> z</p>"),

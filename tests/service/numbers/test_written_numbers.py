@@ -15,6 +15,10 @@ from service.text.spans import Span
         ("Pi is 3.141.", "Pi ist 3.141.", ("en", "de"), "Pi ist 3.141."),
         ("Version 2.50", "Version 2.50", ("en", "de"), "Version 2.50"),
         ("It is 10\u00a0km away.", "C'est à 10 km.", ("en", "fr"), "C'est à 10\u00a0km."),
+        ("im 21. Jahrhundert", "the 21th century", ("de", "en"), "the 21st century"),
+        ("на 3-м и 11-м этаже", "on the 3th and 11st floor", ("ru", "en"), "on the 3rd and 11th floor"),
+        ("le XXIIe siècle", "the 22th century", ("fr", "en"), "the 22nd century"),
+        ("1 500,50 €, 12,5 %", "1 500,50 €, 12,5 %", ("fr", "en"), "1,500.50 €, 12.5 %"),
         ("See page\u00a05 or 6.", "Voir page 5 ou 6.", ("en", "fr"), "Voir page\u00a05 ou 6."),
     ],
 )

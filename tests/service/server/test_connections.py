@@ -139,14 +139,14 @@ def test_a_connection_that_sends_nothing_is_closed(running: Running) -> None:
 
 @pytest.mark.parametrize("part", [b"GET", GET[:-2]])
 def test_half_a_head_gets_408(running: Running, part: bytes) -> None:
-    with running(head_timeout_s=0.1) as service:
+    with running(head_timeout_s=0.5) as service:
         said = all_of(service.connect(part))
         assert said.startswith(b"HTTP/1.1 408 ")
         assert b"connection: close\r\n" in said
 
 
 def test_half_a_second_head_gets_408(running: Running) -> None:
-    with running(head_timeout_s=0.1) as service:
+    with running(head_timeout_s=0.5) as service:
         connected = service.connect(GET)
         assert answer_of(connected).startswith(b"HTTP/1.1 200 ")
         connected.sendall(GET[:-2])
@@ -154,14 +154,14 @@ def test_half_a_second_head_gets_408(running: Running) -> None:
 
 
 def test_half_a_head_that_came_with_the_request_before_gets_408(running: Running) -> None:
-    with running(head_timeout_s=0.1) as service:
+    with running(head_timeout_s=0.5) as service:
         said = all_of(service.connect(GET + GET[:-2]))
         assert said.startswith(b"HTTP/1.1 200 ")
         assert b"HTTP/1.1 408 " in said
 
 
 def test_a_head_that_comes_byte_by_byte_gets_no_more_time(running: Running) -> None:
-    with running(head_timeout_s=0.1) as service:
+    with running(head_timeout_s=0.5) as service:
         connected = service.connect(b"GET / HTTP/1.1\r\nX: ")
         connected.settimeout(0.01)
         for _ in range(1000):
@@ -175,7 +175,7 @@ def test_a_head_that_comes_byte_by_byte_gets_no_more_time(running: Running) -> N
 
 
 def test_empty_lines_after_an_answer_do_not_keep_a_connection(running: Running) -> None:
-    with running(head_timeout_s=0.1) as service:
+    with running(head_timeout_s=0.5) as service:
         connected = service.connect(GET)
         answer_of(connected)
         connected.sendall(b"\r\n")
@@ -183,7 +183,7 @@ def test_empty_lines_after_an_answer_do_not_keep_a_connection(running: Running) 
 
 
 def test_a_kept_connection_may_be_idle_longer_than_a_head_may_take(running: Running) -> None:
-    with running(head_timeout_s=0.1) as service:
+    with running(head_timeout_s=0.5) as service:
         kept, silent = service.connect(GET), service.connect()
         answer_of(kept)
         all_of(silent)
@@ -193,7 +193,7 @@ def test_a_kept_connection_may_be_idle_longer_than_a_head_may_take(running: Runn
 
 
 def test_a_request_may_be_answered_later_than_a_head_may_take(running: Running) -> None:
-    with running(head_timeout_s=0.1) as service:
+    with running(head_timeout_s=0.5) as service:
         held = service.connect(GET.replace(b"/", b"/held", 1))
         all_of(service.connect())
         all_of(service.connect())
@@ -211,7 +211,7 @@ def test_a_client_that_takes_nothing_is_left_and_its_request_is_freed(running: R
 def test_requests_behind_an_answer_that_nobody_takes_end_without_an_error(
     running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with running(head_timeout_s=0.1, send_timeout_s=0.2) as service:
+    with running(head_timeout_s=0.5, send_timeout_s=0.2) as service:
         service.connect(3 * GET.replace(b"/", b"/large", 1))
         while not closed(service, "send_timeout"):
             all_of(service.connect())
@@ -219,16 +219,16 @@ def test_requests_behind_an_answer_that_nobody_takes_end_without_an_error(
 
 
 def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(running: Running) -> None:
-    with running(head_timeout_s=0.1, send_timeout_s=0.2) as service:
+    with running(head_timeout_s=0.5, send_timeout_s=2.0) as service:
         slow = service.connect(GET.replace(b"/", b"/large", 1), buffer=65536)
         taken = 0
-        for _ in range(6):
+        for _ in range(5):
             taken += len(slow.recv(200_000, socket.MSG_WAITALL))  # more than a window, by which TCP tells
-            all_of(service.connect())  # it takes half of what a client may be slow
+            all_of(service.connect())  # it takes a quarter of what a client may be slow
         assert not service.application.left.is_set()
-        while taken < LARGE:
-            taken += len(slow.recv(65536))
-        assert closed(service, "send_timeout") == 0
+        while taken < LARGE and (chunk := slow.recv(65536)):
+            taken += len(chunk)
+        assert (taken >= LARGE, closed(service, "send_timeout")) == (True, 0)
 
 
 @pytest.mark.parametrize("piece", [b"x" * 10_000, b"X: 1\r\n" * 2000], ids=["one long header", "many headers"])

@@ -190,7 +190,7 @@ def test_a_port_that_is_taken_is_told_before_anything_loads(artifacts: Path, n_s
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with process(artifacts, servers=n_servers, port=port) as service:
-            _, said = service.communicate(timeout=PATIENCE_S)
+            _, said = service.communicate(timeout=60)
     assert service.returncode == 1
     last = said.splitlines()[-1]
     assert re.fullmatch(rf"attend cannot start: .* 127\.0\.0\.1:{port}: Address already in use", last), last
@@ -203,7 +203,7 @@ def test_models_that_cannot_be_loaded_end_the_service_with_a_sentence(
     with (root / "tiny-en-fr" / "cpu" / "encoder.onnx").open("ab") as file:
         file.write(b"x")
     with process(root, servers=n_servers) as service:
-        _, said = service.communicate(timeout=PATIENCE_S)
+        _, said = service.communicate(timeout=60)
     assert service.returncode == 1
     assert said.splitlines()[-1].startswith("attend cannot start: ")
     assert "encoder.onnx: sha256 is" in said.splitlines()[-1]

@@ -74,14 +74,14 @@ async def test_in_a_storm_everybody_gets_the_answer_of_calm_or_a_named_error(art
 
         async def ask(client: httpx.AsyncClient, number: int) -> httpx.Response | None:
             path, body = requests[number]
-            timeout_s = 0.001 if number % 11 == 0 else PATIENCE_S  # some leave
+            timeout_s = 0.001 if number % 11 == 0 else 60  # some leave
             try:
                 return await asyncio.wait_for(client.post(path, json=body), timeout_s)
             except (TimeoutError, httpx.TransportError):
                 assert number % 11 == 0, "nobody is left without an answer"
                 return None
 
-        async with httpx.AsyncClient(base_url=calm.base_url, timeout=PATIENCE_S) as client:
+        async with httpx.AsyncClient(base_url=calm.base_url, timeout=60) as client:
             found = await asyncio.gather(*(ask(client, number) for number in range(len(requests))))
     statuses = set()
     for before, after in zip(expected, found, strict=True):

@@ -22,7 +22,7 @@ from service.storage import database_engines, database_threads, tables
 from service.storage.database import Database, check_database, database_of
 from tests.postgres import PostgreSQL
 from tests.running_service import ROOT
-from tests.waiting import until, wait_until
+from tests.waiting import PATIENCE_S, until, wait_until
 
 SECRET = "se:cret"
 NOWHERE = f"postgresql://u:{SECRET}@localhost:1/d"
@@ -357,16 +357,16 @@ async def test_requests_are_refused_at_once_while_every_thread_hangs(monkeypatch
     monkeypatch.setattr(database_threads, "_THREADS", threads)
     monkeypatch.setattr(database_threads, "TIMEOUT_S", 0.01)
     for _ in range(database_threads.N_THREADS):
-        with pytest.raises(NotStored):
-            await database_threads.in_thread(hangs.wait)
+        threads.submit(hangs.wait)
+    await until(lambda: threads.hang)
     document = Mock()
-    waiting = threads.submit(document)
-    waiting.cancel()
+    threads.submit(document).cancel()
     assert threads._calls == {}  # what nobody waits for takes no memory
     with pytest.raises(NotStored, match="does not answer"):
         await database_threads.in_thread(document)
     hangs.set()
     await until(lambda: not threads.hang)
+    monkeypatch.setattr(database_threads, "TIMEOUT_S", PATIENCE_S)
     assert await database_threads.in_thread(lambda: 1) == 1
     document.assert_not_called()
 

@@ -48,11 +48,13 @@ def test_no_letter_is_lost_in_capitals(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        *((text, None) for text in ("A", "NASA", "bread", "Two Dogs", "iPhone", "Bread 2", "猫", "")),
+        *((text, None) for text in ("A", "NASA", "bread", "Two Dogs", "iPhone", "Bread 2 Go", "猫", "")),
+        ("Bread 2", "Bread"),
         ("Bread", "Bread"),
         (" «Brot!» ", "Brot"),
         ("Öl", "Öl"),
     ],
 )
 def test_a_lone_word_has_one_capital(text: str, word: str | None) -> None:
-    assert lone_word(text) == word
+    span = lone_word(text)
+    assert (span and span.of(text)) == word

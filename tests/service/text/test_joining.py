@@ -21,6 +21,7 @@ def joined(text: str, *targets: str, source: str = "en", target: str = "ja") -> 
         ("- Go. Stop!\n- Run.", ["行け。", "止まれ！", "走れ。"], "- 行け。止まれ！\n- 走れ。"),
         ("Go. Stop! Run? Hide.", ["行け", "止まれ", "走る", "隠れろ"], "行け。止まれ！走る？隠れろ"),
         ("OK. Go.", ["OK.", "行け。"], "OK.行け。"),
+        ("Item    Price", ["項目", "価格"], "項目    価格"),
         ("OK! CD.", ["OK!", "CD."], "OK! CD."),
         ("Go. CD.", ["行け。", "CD."], "行け。CD."),
     ],

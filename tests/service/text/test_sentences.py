@@ -77,6 +77,7 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
         ),
         ("Официант: Что вы хотите?\nウェイター：何になさいますか？\n先生: はい。", ["Официант", "ウェイター", "先生"]),
         ("Note: the door is open.\nSubject: Meeting on Monday\nName: Tom", []),
+        ("Waiter:", []),
         ("It is 10:30. Go.\nhttp://a.org: It is.\nWe go to the house: It is big.\n10: Go.", []),
     ],
 )

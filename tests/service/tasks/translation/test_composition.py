@@ -34,7 +34,12 @@ class Dictated(Tokenizer):
 
 
 def composed(
-    text: str, target: str, *translations: str, glossary: dict[str, str] | None = None, log_prob: float = -0.1
+    text: str,
+    target: str,
+    *translations: str,
+    glossary: dict[str, str] | None = None,
+    log_prob: float = -0.1,
+    is_capitals: bool = False,
 ) -> str:
     protected = protect(text, terms=Terms([], [], glossary).find(text))
     words = {1000 + n: placeholder.stand_in for n, placeholder in enumerate(protected.placeholders)}
@@ -44,7 +49,13 @@ def composed(
         search = Search(10, finished=[Hypothesis([i, *slots], log_prob, "eos")])
         pairs = [(token - 1000, Slot(words[token], 0, token)) for token in slots]
         sentences.append(
-            Sentence(span, Sequence([0], search), slots=pairs, is_speaker=is_speaker(protected.text, span))
+            Sentence(
+                span,
+                Sequence([0], search),
+                slots=pairs,
+                is_speaker=is_speaker(protected.text, span),
+                is_capitals=is_capitals,
+            )
         )
     read = plain.parse(text)
     prepared = PreparedText(read, [PreparedPassage(*read.passages, protected, sentences)])
@@ -104,3 +115,12 @@ def test_a_sentence_with_a_placeholder_gets_no_full_stop_of_its_own(text: str, t
 )
 def test_the_name_of_a_speaker_stays_if_the_model_is_not_sure_of_it(label: str, log_prob: float, expected: str) -> None:
     assert composed("Waiter: Yes!", "de", label, "Ja!", log_prob=log_prob) == expected
+
+
+def test_a_label_that_stays_keeps_its_capitals() -> None:
+    """The model reads a line in capitals in small letters."""
+    assert composed("Waiter: Yes!", "de", "Kellner", "Ja!", log_prob=-1.0, is_capitals=True) == "WAITER: JA!"
+
+
+def test_french_quotation_marks_keep_their_space_beside_a_placeholder() -> None:
+    assert composed('Open "{name}" now.', "fr", "Ouvrez « Tom » maintenant.") == "Ouvrez « {name} » maintenant."
