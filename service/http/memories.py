@@ -1,6 +1,6 @@
 """The routes of translation memories."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from service.http.files import name_of
 from service.http.json_route import json_route, whole_number
 from service.http.problems import document_errors
 from service.jobs.imports import import_file
+from service.jobs.job import Job
 from service.jobs.worker import DocumentJobs
 from service.memories.store import PAGE, Memories, Memory, Segment
 from service.schemas.glossaries import Code, Name
@@ -60,7 +61,8 @@ def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> API
     async def create_memory(request: MemoryRequest, http: Request) -> MemoryCard:
         """Make a translation memory. Requests name it by its id."""
         asked = requester_of(http), request.name, request.source, request.target
-        return await _card(await in_thread(memories.create, *asked), jobs)
+        memory = await in_thread(memories.create, *asked)
+        return await get_memory(http, memory.id)
 
     @router.post(MEMORY_FILE_PATH, status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def upload_memory(form: Annotated[MemoryForm, Form()], http: Request) -> MemoryCard:
@@ -89,18 +91,18 @@ def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> API
             if is_new:
                 await memories.delete(requester, memory.id)
             raise
-        return await _card(await in_thread(memories.get, requester, memory.id), jobs, skipped)
+        return (await get_memory(http, memory.id)).model_copy(update={"skipped": skipped})
 
     @router.get("/memories", response_model_exclude_none=True)
     async def list_memories(http: Request) -> MemoriesResponse:
         """List all memories, the oldest first, without their segments."""
-        stored = await in_thread(memories.all, requester_of(http))
-        return MemoriesResponse(memories=[await _card(memory, jobs) for memory in stored])
+        return MemoriesResponse(memories=await _cards(jobs, lambda: memories.all(requester_of(http))))
 
     @router.get("/memories/{memory_id}", response_model_exclude_none=True)
     async def get_memory(http: Request, memory_id: str) -> MemoryCard:
         """Return a memory without its segments."""
-        return await _card(await in_thread(memories.get, requester_of(http), memory_id), jobs)
+        (card,) = await _cards(jobs, lambda: [memories.get(requester_of(http), memory_id)])
+        return card
 
     @router.delete("/memories/{memory_id}", status_code=204, responses=document_errors(503))
     async def delete_memory(http: Request, memory_id: str) -> Response:
@@ -158,8 +160,16 @@ def tmx_response(memories: Memories, requester: Requester, memory: Memory) -> Re
     return StreamingResponse(pieces(), media_type=TMX, headers=headers)
 
 
-async def _card(memory: Memory, jobs: DocumentJobs, skipped: int | None = None) -> MemoryCard:
-    job = await jobs.state(memory.job) if memory.job is not None else None
+async def _cards(jobs: DocumentJobs, read: Callable[[], list[Memory]]) -> list[MemoryCard]:
+    """Return the cards of the memories that `read` finds."""
+    memories = await in_thread(read)
+    states = {memory.id: await jobs.state(memory.job) for memory in memories if memory.job is not None}
+    if states:  # what was read before a job had ended may lack its last segments
+        memories = await in_thread(read)
+    return [_card(memory, states.get(memory.id)) for memory in memories]
+
+
+def _card(memory: Memory, job: Job | None) -> MemoryCard:
     progress = None if job is None or job.is_finished else round(job.progress, 3)
-    its_job = {"progress": progress, "skipped": skipped, "error": job and job.error, "code": job and job.code}
+    its_job = {"progress": progress, "error": job and job.error, "code": job and job.code}
     return MemoryCard.model_validate(vars(memory) | its_job)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -20,6 +20,8 @@ from service.base.errors import (
 from service.documents import memory_files
 from service.http import memories as routes
 from service.jobs import imports
+from service.jobs.job import Job
+from service.jobs.worker import DocumentJobs
 from service.memories import store
 from tests.service.conftest import Client, post, problem
 
@@ -161,12 +163,19 @@ async def test_a_large_file_is_read_in_the_background(client: Client, monkeypatc
     monkeypatch.setattr(store.Memories, "put", lambda *given: may_store.wait(10) and put(*given))
     card = (await uploaded(client, "a.tsv", data)).json()
     assert card["progress"] == 0
-    may_store.set()
-    seen = [card]
-    async with asyncio.timeout(10):
-        while "progress" in seen[-1]:
-            seen.append((await client.get(f"/memories/{card['id']}")).json())
-    assert (seen[-1]["segment_count"], "error" in seen[-1]) == (6, False)
+    state = DocumentJobs.state
+
+    async def state_at_the_end(jobs: DocumentJobs, job_id: str) -> Job:
+        may_store.set()
+        while not (job := cast(Job, await state(jobs, job_id))).is_finished:
+            await asyncio.sleep(0.01)
+        return job
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DocumentJobs, "state", state_at_the_end)
+        async with asyncio.timeout(30):
+            last = (await client.get(f"/memories/{card['id']}")).json()
+    assert (last["segment_count"], "progress" in last, "error" in last) == (6, False, False)
     card = (await uploaded(client, "a.tmx", TMX[:-30])).json()
     async with asyncio.timeout(10):
         while "progress" in (last := (await client.get(f"/memories/{card['id']}")).json()):
