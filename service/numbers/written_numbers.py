@@ -14,9 +14,11 @@ _NUMBER = re.compile(r"(?<![\d.,:/-])\d{1,3}(?:(?P<mark>[.,])\d{3})+(?:[.,]\d+)?
 _GROUPS = rf"(?:\d{{1,3}}(?:[{SPACES}]\d{{3}}){{1,6}}|\d+)"
 _AMOUNT = re.compile(
     rf"(?:(?<=[{SIGNS}])|(?<=[{SIGNS}][{SPACES}])){_GROUPS}[.,]\d\d(?![\d:/-]|[.,]\d)"
-    rf"|(?<![\d.,:/-]){_GROUPS}(?:[.,]\d\d(?=[{SPACES}]?[{SIGNS}])|[.,]\d+(?=[{SPACES}]?%))"
+    rf"|(?<![\d.,:/])(?<!\w[-\u2013]){_GROUPS}(?:[.,]\d\d(?=[{SPACES}]?[{SIGNS}])|[.,]\d+(?=[{SPACES}]?[%°]))"
 )
-"""An amount of money with cents, or a percentage with decimals."""
+"""An amount of money with cents, or a percentage or degrees with decimals."""
+FIXED = re.compile(r"(?<!°)[^\W\d_]")
+"""Every span with a number that is no amount, such as a code, has this."""
 _ORDINAL = re.compile(r"(?<![\w.,])(\d+)(st|nd|rd|th)(?!\w)")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _BOUND = re.compile(r"([^\W_]+)?([\u00a0\u202f])([^\W_]+)?")

@@ -15,8 +15,8 @@ from service.base.contract import FinishReason
 from service.kept.placeholders import Protected
 from service.kept.restoration import Restored, keep_original, restore
 from service.markup.passages import ParsedText
+from service.numbers.written_numbers import FIXED, write_numbers
 from service.numbers.written_numbers import HINT as WRITTEN
-from service.numbers.written_numbers import write_numbers
 from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.attention import Selection, prefix_of
 from service.tasks.translation.alignment import (
@@ -123,10 +123,10 @@ def renderings(
 
 def _with_numbers(restored: Restored, passage: PreparedPassage, direction: Direction) -> Restored:
     """Return a translation whose numbers are written as its language does. Spans that the request keeps, and kept spans
-    with letters, stay as they are."""
+    with letters (not those of °C), stay as they are."""
     copies = restored.copies if passage.sentences or passage.named else ()
     text = restored.text
-    kept = [place for span, place in copies if span in passage.named or any(map(str.isalpha, place.of(text)))]
+    kept = [place for span, place in copies if span in passage.named or FIXED.search(place.of(text))]
     if passage.beginning:
         begins = Span(0, len(passage.beginning))
         kept = [begins, *(place for place in kept if place.start >= begins.end)]
