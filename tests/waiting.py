@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 """How long a test waits for something that must happen, before it fails."""
 LOOK_S = 0.01
 

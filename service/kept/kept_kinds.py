@@ -55,13 +55,14 @@ _HEX = "[0-9a-fA-F]{1,4}"
 _SAME = rf"[^\W\d_{JAPANESE}]"
 """A letter that is repeated in the form of a date or code, such as YYYY."""
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"
-_IN_NAME = r"[^\s\\<>\"|*?:,;]"
+_IN_NAME = r"[^\s\\<>{}\"|*?:,;]"
 """A character of a word in the name of a folder."""
 _EXTENSION = (
     "txt|md|rst|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|json|ya?ml|toml|xml|x?html?|css|s?css|[jt]sx?|py|rb|php|go|rs|java|kt"
     "|c|cc|cpp|h|hpp|cs|sh|bat|ps1|exe|dll|so|jar|apk|msi|dmg|iso|zip|t?gz|tar|7z|rar|bz2|xz|png|jpe?g|gif|svg|webp"
     "|bmp|ico|tiff?|mp[34]|wav|ogg|flac|mkv|avi|mov|webm|srt|ass|vtt|ini|cfg|conf|env|log|lock|sql|db|bak|tmp|po|pot|epub"
 )
+_IN_FACE = r"[^\s()\uff08\uff09]"
 KINDS = (
     _kind(  # `npm install`, ``a ` b``, ```fenced```
         "code",
@@ -120,7 +121,16 @@ KINDS = (
     _kind("merge tag", "|", r"\*\|[^|\n]{1,80}\|\*"),  # *|NAME|*, of Mailchimp
     _kind("wiki link", "[", r"\[\[[^\[\]\n]{1,80}\]\]"),  # [[Main page]]
     _kind("footnote", "^", r"\[\^[^\[\]\s]{1,40}\]", "mark"),  # [^1]
-    _kind("heart", "<", r"(?<![\w<])<3+(?![\w])", "mark"),
+    _kind(  # :) ;-) :'( :D xD, ^_^ >_< T_T ^^, \\o/, (^_^), <3; right behind a word only :) is one
+        "emoticon",
+        (*":;=_<ω▽∀‿", "xD", "XD", "^^", "\\o/"),
+        rf"""(?:(?<![^\s{JAPANESE}。\uff01\uff1f])(?: [<>]?[:;=][-'^]{{0,2}}(?:[)(\[\]{{}}/\\|*]+|[DPpOoSs3]) | [xX]D+
+                | \\o/ | \^{{2}} | (?P<eye>[<>^TQ;*-])_+(?:(?P=eye)|[<>])
+                | [¯\\]\S?_[(\uff08]{_IN_FACE}{{1,3}}[)\uff09]_\S?[/¯]{{1,2}} )
+            | (?<=[\w.!?])[:;]-?[)(]+ | (?<![\w<])<3+ | [(\uff08](?={_IN_FACE}{{0,12}}[_ω▽∀‿])
+              (?!{_IN_FACE}*[A-Za-z\d]{{2}}){_IN_FACE}{{3,12}}[)\uff09] )(?![\w:;=/\\(<>-])""",
+        "mark",
+    ),
     _kind(  # <file>, </b>, <0/>, <color=#0f0>, <a href="x">, <%= x %>, <!-- x -->, <<name>>, <@12>, <#a|b>, <:a:1>
         "angle brackets",
         "<",

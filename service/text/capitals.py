@@ -10,7 +10,9 @@ HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
 """Two capitals side by side, which every text with a line in capitals has."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 LONE_WORD = re.compile(r"\W*([^\W\d_]{2,})\W*")
-_WITH_NUMBER = re.compile(r"[\W\d]*([^\W\d_]{2,})[\W\d]*")
+FEW_WORDS = re.compile(rf"[\W\d]*{_WORD.pattern}(?:[\W\d]+{_WORD.pattern}){{0,2}}[\W\d]*")
+"""A text of one to three words, perhaps with numbers."""
+MIN_IN_CAPITALS = 4
 _BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
 """The end of a text after which a sentence begins."""
 
@@ -42,10 +44,18 @@ def in_capitals(text: str) -> str:
     return "".join("ẞ" if letter == "ß" else letter.upper() if len(letter.upper()) == 1 else letter for letter in text)
 
 
-def lone_word(text: str) -> Span | None:
-    """Return the only word of a text, beside numbers, if it begins with a capital and goes on in small letters."""
-    match = _WITH_NUMBER.fullmatch(text)
-    return Span(*match.span(1)) if match is not None and match[1].istitle() else None
+def words_of_label(text: str) -> list[Span]:
+    """Return the words of a text of one to three words whose first one `has_capital`, or of a word in capitals that is
+    too long for most abbreviations; none if it is another text."""
+    words = [Span(*match.span()) for match in _WORD.finditer(text)] if FEW_WORDS.fullmatch(text) else []
+    first = words[0].of(text) if words else ""
+    is_in_capitals = len(words) == 1 and len(first) >= MIN_IN_CAPITALS and first.isupper()
+    return words if has_capital(first) or is_in_capitals else []
+
+
+def has_capital(word: str) -> bool:
+    """Return whether a word begins with a capital and goes on in small letters."""
+    return word[:1].isupper() and word[1:].islower()
 
 
 def with_capital(text: str) -> str:

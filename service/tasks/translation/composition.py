@@ -51,6 +51,8 @@ from service.text.touching_signs import excess_blanks
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 WORST_LAST = get_args(FinishReason)
+MIN_NAME_SCORE = -0.45
+"""The least mean log-probability of the tokens of a speaker's name."""
 
 
 @dataclass(frozen=True)
@@ -138,13 +140,13 @@ def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, la
     """Return the translation of a sentence with the end marks that its source calls for, and what was taken out of it.
     The name of a speaker stays as it is if the model is not sure of it."""
     source = sentence.span.of(protected.text)
-    shown = in_capitals if sentence.is_capitals else with_capital if sentence.is_lone else str
+    shown = in_capitals if sentence.is_capitals else with_capital if sentence.is_small else str
     target = shown(target)
     edits = NO_EDITS
     if protected.edits.old and (signs := protected.set_apart_in(sentence.span)):
         target, edits = replace_spans(target, [(span, "") for span in excess_blanks(target, source, signs)])
     if sentence.is_speaker:
-        name = speaker_name(target, source) if sentence.is_sure(rank) else None
+        name = speaker_name(target, source) if sentence.score(rank) >= MIN_NAME_SCORE else None
         return name or shown(source), edits
     if any(protected.placeholders[number].stand_in for number in protected.numbers_in(sentence.span)):
         target = without_new_stop(target, source)

@@ -35,8 +35,6 @@ from service.text.tokenization import Tokenizer
 from service.text.touching_signs import TOUCHING, apart
 
 NewSearch = Callable[[], Search]
-MIN_NAME_SCORE = -0.45
-"""The least mean log-probability of the tokens of a speaker's name."""
 MAX_INLINE = 500
 """Maximum number of tags, placeholders and symbols in a passage of a request. Each is compared with words around it."""
 
@@ -106,9 +104,8 @@ class Sentence:
     """Whether the sentence is the name of a speaker before a colon."""
     is_capitals: bool = False
     """Whether the sentence is read in small letters, and its translation is written in capitals."""
-    is_lone: bool = False
-    """Whether the sentence is one word, perhaps with a number, which is read in small letters, and its translation
-    begins with a capital."""
+    is_small: bool = False
+    """Whether the sentence is read in small letters, and its translation begins with a capital."""
     beginning: Beginning | None = None
     continuations: list[Continuation] = field(default_factory=list)
     """The translation and its alternatives, which differ in the first token behind the beginning."""
@@ -125,10 +122,10 @@ class Sentence:
         """The hypotheses that were found, best first."""
         return [item.hypothesis for item in self.continuations] or self.sequence.output.best()
 
-    def is_sure(self, rank: int = 0) -> bool:
-        """Return whether the model is sure of a hypothesis, as it is of names that it knows."""
+    def score(self, rank: int = 0) -> float:
+        """Return the mean log-probability of the tokens of a hypothesis."""
         hypothesis = self.hypothesis(rank)
-        return hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
+        return hypothesis.log_prob / max(1, len(hypothesis.token_ids))
 
     @property
     def is_translated(self) -> bool:
@@ -154,7 +151,7 @@ class PreparedPassage:
     tried: SequenceOf[KeptSpan] = ()
     """The carried spans of the last reading, whether or not its translation was chosen."""
     is_tried_small: bool = False
-    """Whether its only word was read in small letters, whether or not that translation was chosen."""
+    """Whether its few words were read in small letters, whether or not that translation was chosen."""
     checks: list[Check] = field(default_factory=list)
     """What earlier translations lost or invented."""
     beginning: str | None = None
@@ -272,10 +269,10 @@ class Reader:
         return PreparedText(text, passages)
 
     def prepare_passage(
-        self, parsed: Passage, carried: SequenceOf[KeptSpan] = (), lone: Span | None = None
+        self, parsed: Passage, carried: SequenceOf[KeptSpan] = (), capitals: SequenceOf[Span] = ()
     ) -> PreparedPassage:
-        """Read a passage, with further spans that are `carried`, or its `lone` word in small letters. Repeat with other
-        slots while slots are misread."""
+        """Read a passage, with further spans that are `carried`, or the letters in `capitals` as small ones. Repeat
+        with other slots while slots are misread."""
         text = parsed.text
         if not self.direction.is_translation:
             protected = Protected(text, text, (), NO_EDITS)
@@ -285,11 +282,10 @@ class Reader:
         languages, can_write = (self.direction.source_subtag, self.direction.target_subtag), self.tokenizer.can_write
         amounts = [] if text.isascii() else unwritable_amounts(text, can_write, *languages)
         kept = kept_spans(text, parsed.keep, languages[0], can_write, [*terms, *carried, *amounts])
-        small = []
-        if CAPITALS.search(text):
-            small = [*small_words(text, [item.span for item in kept], self.tokenizer.n_tokens)]
-        if lone is not None:
-            small = [(lone, lone.of(text).lower())]
+        spans = [item.span for item in kept]
+        small = [(letter, letter.of(text).lower()) for letter in capitals if len({*overlapping(spans, letter)}) == 1]
+        if CAPITALS.search(text) and not capitals:
+            small = [*small_words(text, spans, self.tokenizer.n_tokens)]
         read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
         if REWORDED.search(text):
             read_as = _with_first(self._reworded(parsed), read_as)
@@ -307,11 +303,13 @@ class Reader:
         while True:
             protected = protect(text, kept, read_as, slots.word)
             passage = PreparedPassage(parsed, protected, self._sentences(protected, parsed, ends), named, carried)
-            passage.is_tried_small = lone is not None
-            words = [word for word, _ in small]
-            for sentence in passage.sentences if words else ():
-                is_small = len({*overlapping(words, protected.edits.before(sentence.span))}) == 2
-                sentence.is_lone, sentence.is_capitals = is_small and lone is not None, is_small and lone is None
+            passage.is_tried_small = bool(capitals)
+            changed = [span for span, _ in small]
+            for sentence in passage.sentences if changed else ():
+                whole = protected.edits.before(sentence.span)
+                if len({*overlapping(changed, whole)}) == 2:
+                    sentence.is_capitals = not capitals or whole.of(text).isupper()
+                    sentence.is_small = not sentence.is_capitals
             if not kept or not self._misread(passage, slots):
                 return passage
 

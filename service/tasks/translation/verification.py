@@ -22,13 +22,17 @@ from service.schemas.answers import Check, CheckKind
 from service.tasks.translation.alignment import after_prefix
 from service.tasks.translation.beginning import begin_again, write_known
 from service.tasks.translation.reading import PreparedPassage, Reader, Sentence
-from service.text.capitals import LONE_WORD, lone_word
+from service.text.capitals import FEW_WORDS, LONE_WORD, has_capital, with_capital, words_of_label
 from service.text.scripts import is_unspaced, without_hidden
 from service.text.sentences import UNSPACED
 from service.text.spans import Edits, Span, overlapping, replace_spans
 
 MAX_TOKENS = 8
 """A translation with more tokens beside its slots has words."""
+MIN_SCORE, MIN_GAIN = -0.3, 0.1
+"""Few words with capitals are read in small letters too if their translation is a copy, or the mean log-probability of
+its tokens is below MIN_SCORE: models take "Mouse" for a name, and know "mouse". That translation is chosen if the mean
+is higher; of several words, which are often a name, by MIN_GAIN; in place of a copy, if it is MIN_SCORE or more."""
 MAX_WORDS = 3
 """Maximum number of words that are translated without the spans before and after them."""
 
@@ -42,18 +46,20 @@ class Checked:
         dropped: small numbers without such words.
         is_wordless: whether the translation lacks every word of the source.
         is_copied: whether the translation is the only word of the source, which need not be a name.
+        is_unsure: whether nothing of this is wrong, but the model leaves few words with capitals, or is not sure.
     """
 
     sentence: Sentence
     compared: Comparison
     is_wordless: bool = False
     is_copied: bool = False
+    is_unsure: bool = False
     attention_pass: Sequence[AttentionPass] | None = None
     dropped: list[VerifiedSpan] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        return self.compared.is_right and not (self.dropped or self.is_wordless or self.is_copied)
+        return not (self.dropped or self.is_wordless or self.is_copied or self.is_unsure) and self.compared.is_right
 
 
 @dataclass
@@ -67,9 +73,9 @@ class Rereading:
 
 def may_be_wrong(passage: PreparedPassage) -> bool:
     """Return whether a passage has a number or a name that its translation must have, or a span beside which models
-    lose words, as they do beside placeholders; or is one word, which models may take for a name."""
+    lose words, as they do beside placeholders; or has few words, which models may take for names."""
     text = passage.protected.original
-    return bool(passage.protected.placeholders or HINT.search(text) or LONE_WORD.fullmatch(text))
+    return bool(passage.protected.placeholders or HINT.search(text) or FEW_WORDS.fullmatch(text))
 
 
 class Verification:
@@ -83,12 +89,14 @@ class Verification:
 
     def check(self, passage: PreparedPassage) -> None:
         """Compare a finished translation with its source."""
-        all_checked = (
-            Checked(s, self._compare(passage, s), self._is_wordless(passage, s), self._is_copied(passage, s))
-            for s in passage.sentences
-            if s.beginning is None or passage.beginning is not None  # else a stored translation
-        )
-        checked = [item for item in all_checked if not item.is_right or item.compared.as_words]
+        checked = []
+        for s in passage.sentences:
+            if s.beginning is None or passage.beginning is not None:  # else a stored translation
+                compared, is_copied = self._compare(passage, s), self._is_copied(passage, s)
+                item = Checked(s, compared, self._is_wordless(passage, s), is_copied)
+                item.is_unsure = item.is_right and not passage.is_tried_small and self._is_unsure(passage, s)
+                if not item.is_right or compared.as_words:
+                    checked.append(item)
         if checked:
             self.doubtful.append((passage, checked))
 
@@ -110,11 +118,13 @@ class Verification:
             item.dropped = [number for number in item.compared.as_words if not self._is_word(passage, item, number)]
         wrong = [item for item in checked if not item.is_right]
         carried = [kept for item in wrong for kept in self._next_carried(passage, item)]
-        copied = (self._lone_word(passage, item.sentence) for item in wrong if item.is_copied)
-        word = None if passage.is_tried_small else next(copied, None)
-        if not carried and word is None:
+        labels = [item.sentence for item in wrong if item.is_copied or item.is_unsure]
+        capitals = []
+        if not passage.is_tried_small:
+            capitals = [letter for label in labels for letter in self._capitals(passage, label)]
+        if not carried and not capitals:
             return None
-        again = self._read_again(passage, carried, word)
+        again = self._read_again(passage, carried, capitals)
         if passage.beginning is not None and len(again.sentences) != len(passage.sentences):
             return None
         return Rereading(passage, wrong, again)
@@ -125,7 +135,8 @@ class Verification:
         second = [self._compare(again, sentence) for sentence in again.sentences]
         n_wrong = sum(self._n_wrong(passage, sentence) for sentence in passage.sentences)
         n_left = sum(self._n_wrong(again, sentence) for sentence in again.sentences)
-        is_better = n_left < n_wrong + sum(len(item.dropped) for item in wrong)
+        n_wrong += sum(len(item.dropped) for item in wrong)
+        is_better = n_left < n_wrong or (n_left == n_wrong and self._is_surer(again, passage))
         lost = [pair for item in wrong for pair in self._lost_of(passage, item)]
         still_lost = {span.text for compared in second for span in compared.lost}
         is_clean = is_better and not any(compared.left for compared in second)
@@ -161,25 +172,47 @@ class Verification:
 
     def _is_copied(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a lone word is its own translation, though the model knows the word: in small letters it is
-        one token, as few names are. A label also stays as it is if the model is not sure of it."""
-        word = self._lone_word(passage, sentence)
-        if word is None or self._reader.tokenizer.n_tokens(word.of(passage.parsed.text).lower()) != 1:
+        one token, as few names are. German nouns have capitals anyway."""
+        words = self._label(passage, sentence) if self._languages[0] != "de" else ()
+        if len(words) != 1 or self._reader.tokenizer.n_tokens(words[0].of(passage.protected.text).lower()) != 1:
             return False
-        if sentence.is_speaker and not sentence.is_sure():
-            return True
+        return self._is_same(passage, sentence)
+
+    def _is_unsure(self, passage: PreparedPassage, sentence: Sentence) -> bool:
+        is_label = bool(self._label(passage, sentence))
+        return is_label and (sentence.score() < MIN_SCORE or self._is_same(passage, sentence))
+
+    def _is_surer(self, again: PreparedPassage, passage: PreparedPassage) -> bool:
+        """Return whether the model has translated the words that it has read in small letters, and is surer of them."""
+        for new, old in zip(again.sentences, passage.sentences, strict=False):
+            if new.is_small or new.is_capitals:
+                least = old.score() + MIN_GAIN * (len(self._label(passage, old)) > 1)
+                is_sure = new.score() >= MIN_SCORE or not self._is_same(passage, old)
+                return new.score() > least and is_sure and not self._is_same(again, new)
+        return False
+
+    def _is_same(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         source, _ = self._source(passage, sentence)
         return self._target(passage, sentence).strip().casefold() == source.strip().casefold()
 
-    def _lone_word(self, passage: PreparedPassage, sentence: Sentence) -> Span | None:
-        """Return the place of the only word of a passage, or of a label with a number, which is no name, as in
-        "Step 1: Go on". German nouns have capitals anyway."""
-        whole = self._sentence_in_passage(passage, sentence)
-        is_label = sentence.is_speaker and any(map(str.isdecimal, whole.of(passage.parsed.text)))
+    def _label(self, passage: PreparedPassage, sentence: Sentence) -> SequenceOf[Span]:
+        """Return the places, in the protected text, of the words of a passage of few words, or of a label with a number
+        before a colon, as in "Step 1: Go on"; none if a name may be before the colon."""
+        text, span = passage.protected.text, sentence.span
+        is_label = sentence.is_speaker and any(map(str.isdecimal, span.of(text)))
         is_alone = not sentence.is_speaker and len(passage.sentences) == 1
-        if self._languages[0] == "de" or passage.beginning is not None or not (is_label or is_alone):
-            return None
-        word = lone_word(whole.of(passage.parsed.text))
-        return word.moved(whole.start) if word is not None else None
+        if passage.beginning is not None or not (is_label or is_alone):
+            return ()
+        shown = with_capital(span.of(text)) if passage.is_tried_small else span.of(text)
+        return [word.moved(span.start) for word in words_of_label(shown)]
+
+    def _capitals(self, passage: PreparedPassage, sentence: Sentence) -> Iterator[Span]:
+        """Yield the places, in the passage, of capitals that a model may read as small letters."""
+        text, words = passage.protected.text, self._label(passage, sentence)
+        for word in words:
+            if len(words) == 1 or has_capital(word.of(text)):
+                letters = (Span(place, place + 1) for place in range(word.start, word.end))
+                yield from (passage.protected.edits.before(letter) for letter in letters if letter.of(text).isupper())
 
     def _is_wordless(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a translation has only kept spans and numbers, or only as many words as alignment needs as
@@ -211,14 +244,14 @@ class Verification:
         attending = (token for token, to in pairs if to.start < number.span.end and number.span.start < to.end)
         return any(any(map(str.isalpha, token.span.of(text))) for token in attending)
 
-    def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan], word: Span | None) -> PreparedPassage:
-        """Read a passage with further spans carried, or its only word in small letters. Equal sentences keep their
+    def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan], capitals: list[Span]) -> PreparedPassage:
+        """Read a passage with further spans carried, or words in small letters. Equal sentences keep their
         translations."""
         sentences = [passage.protected.edits.before(sentence.span) for sentence in passage.sentences]
         parsed = replace(passage.parsed, sentences=sentences)
         new = sorted((kept.span for kept in carried), key=lambda span: span.pair)
         before = [kept for kept in passage.carried if len(set(overlapping(new, kept.span))) == 1]
-        again = self._reader.prepare_passage(parsed, [*before, *carried], word)
+        again = self._reader.prepare_passage(parsed, [*before, *carried], capitals)
         tokenizer, eos = self._reader.tokenizer, self._manifest.special_tokens.eos
         write_known([again], tokenizer, eos)
         if passage.beginning is not None:

@@ -67,9 +67,9 @@ async def test_one_sentence_is_translated(client: Client, oracle: Oracle) -> Non
 async def test_sentences_are_translated_alone_and_joined_with_their_own_white_space(
     client: Client, oracle: Oracle
 ) -> None:
-    text = "  The dog runs.  A cat sees.\n\n\tthe horse\n"
+    text = "  The old dog runs.  A red cat sees.\n\n\tthe horse\n"
     (translation,) = (await client.post("/translate", json={"text": text})).json()["translations"]
-    sentences = ["The dog runs.", "A cat sees.", "the horse"]
+    sentences = ["The old dog runs.", "A red cat sees.", "the horse"]
     first, second, third = (oracle(sentence)[0] for sentence in sentences)
     assert translation["text"] == f"  {first}  {second}\n\n\t{third}\n"
     assert [text[slice(*segment["source"])] for segment in translation["segments"]] == sentences
@@ -79,14 +79,14 @@ async def test_sentences_are_translated_alone_and_joined_with_their_own_white_sp
 
 
 async def test_characters_that_nobody_sees_change_no_translation(client: Client) -> None:
-    text = "The do\u200dg\u2062 runs.\ufe0f A\u034f cat sees."
-    strange, plain = (await client.post("/translate", json={"text": [text, "The dog runs. A cat sees."]})).json()[
-        "translations"
-    ]
+    text = "The old do\u200dg\u2062 runs.\ufe0f A\u034f red cat sees."
+    strange, plain = (
+        await client.post("/translate", json={"text": [text, "The old dog runs. A red cat sees."]})
+    ).json()["translations"]
     assert strange["text"] == plain["text"]
     assert [text[slice(*segment["source"])] for segment in strange["segments"]] == [
-        "The do\u200dg\u2062 runs.",
-        "A\u034f cat sees.",
+        "The old do\u200dg\u2062 runs.",
+        "A\u034f red cat sees.",
     ]
 
 
@@ -207,9 +207,9 @@ async def test_alternatives_are_different_and_sorted_and_come_only_where_asked_f
 async def test_alternatives_of_a_text_are_those_of_its_sentences_with_the_white_space_between_them(
     client: Client, oracle: Oracle
 ) -> None:
-    body = {"text": " The dog runs.\n\n A cat sees.", "beam_size": 4, "alternatives": 2}
+    body = {"text": " The old dog runs.\n\n A red cat sees.", "beam_size": 4, "alternatives": 2}
     (translation,) = (await client.post("/translate", json=body)).json()["translations"]
-    first, second = (oracle.search(sentence, 4, 1.0, n_best=3) for sentence in ("The dog runs.", "A cat sees."))
+    first, second = (oracle.search(sentence, 4, 1.0, n_best=3) for sentence in ("The old dog runs.", "A red cat sees."))
     expected = [f" {one}\n\n {other}" for (one, _), (other, _) in zip(first, second, strict=True)]
     assert [translation["text"], *(found["text"] for found in translation["alternatives"])] == expected
 

@@ -24,6 +24,7 @@ from service.jobs.job import Job
 from service.jobs.worker import DocumentJobs
 from service.memories import store
 from tests.service.conftest import Client, post, problem
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -173,11 +174,11 @@ async def test_a_large_file_is_read_in_the_background(client: Client, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(DocumentJobs, "state", state_at_the_end)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             last = (await client.get(f"/memories/{card['id']}")).json()
     assert (last["segment_count"], "progress" in last, "error" in last) == (6, False, False)
     card = (await uploaded(client, "a.tmx", TMX[:-30])).json()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while "progress" in (last := (await client.get(f"/memories/{card['id']}")).json()):
             pass
         assert "not XML" in last["error"]

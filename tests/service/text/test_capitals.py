@@ -1,6 +1,6 @@
 import pytest
 
-from service.text.capitals import in_capitals, lone_word, small_words
+from service.text.capitals import in_capitals, small_words, words_of_label
 from service.text.spans import Span
 
 KNOWN = {"close", "the", "door", "Paris", "USB", "in"}
@@ -46,15 +46,17 @@ def test_no_letter_is_lost_in_capitals(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "words"),
     [
-        *((text, None) for text in ("A", "NASA", "bread", "Two Dogs", "iPhone", "Bread 2 Go", "猫", "")),
-        ("Bread 2", "Bread"),
-        ("Bread", "Bread"),
-        (" «Brot!» ", "Brot"),
-        ("Öl", "Öl"),
+        *((text, []) for text in ("A", "USB", "GO HOME", "bread", "iPhone", "I go", "Two Dogs Go Home", "猫", "")),
+        ("Bread 2", ["Bread"]),
+        ("Bread 2 Go", ["Bread", "Go"]),
+        (" «Brot!» ", ["Brot"]),
+        ("Öl", ["Öl"]),
+        ("Don't go", ["Don't", "go"]),
+        ("Open PDF", ["Open", "PDF"]),
+        ("CANCEL", ["CANCEL"]),
     ],
 )
-def test_a_lone_word_has_one_capital(text: str, word: str | None) -> None:
-    span = lone_word(text)
-    assert (span and span.of(text)) == word
+def test_a_label_has_few_words_and_begins_with_a_capital(text: str, words: list[str]) -> None:
+    assert [word.of(text) for word in words_of_label(text)] == words

@@ -33,6 +33,10 @@ def finish(sentence: Sentence, target: str, log_prob: float = -1.0) -> None:
     sentence.sequence.output.finished.append(Hypothesis(token_ids, log_prob, "eos"))
 
 
+def finish_with(sentence: Sentence, target: str, score: float) -> None:
+    finish(sentence, target, score * len(TOKENIZER.encode([target])[0]))
+
+
 def translated(prepared: PreparedText, *targets: str) -> PreparedText:
     for sentence, target in zip(prepared.sentences, targets, strict=True):
         finish(sentence, target)
@@ -151,15 +155,43 @@ def test_a_word_that_is_copied_twice_is_read_no_third_time(reader: Reader, again
 
 
 @pytest.mark.parametrize(
-    ("text", "source"), [("Grzegorz", "en"), ("Bread", "de"), ("Two Bread", "en"), ("bread", "en")]
+    ("text", "first", "again", "is_chosen"),
+    [
+        ("Mouse", ("Monat", -0.8), ("maus", -0.7), True),
+        ("Mouse", ("Monat", -0.6), ("maus", -0.7), False),
+        ("Toyota", ("Toyota", -0.1), ("spielzeug", -0.2), False),
+        ("Download", ("Download", -0.5), ("laden", -0.1), True),
+        ("Smith", ("Smith", -0.7), ("rauch", -0.6), False),
+        ("Hans Meier", ("Hank Meier", -0.7), ("hans meier", -0.1), False),
+        ("Phone Number", ("Nummer", -0.7), ("rufnummer", -0.3), True),
+        ("Mr Brown", ("Herr Brown", -0.35), ("braun", -0.3), False),
+        ("CANCEL", ("CANCEL", -0.5), ("abbrechen", -0.1), True),
+    ],
 )
-def test_other_copies_stay(reader: Reader, text: str, source: str) -> None:
-    reader = replace(reader, direction=Direction(source, "nl"))
+def test_few_words_of_which_the_model_is_not_sure_are_read_in_small_letters(
+    reader: Reader, text: str, first: tuple[str, float], again: tuple[str, float], is_chosen: bool
+) -> None:
+    prepared = reader.prepare(plain.parse(text))
+    finish_with(prepared.sentences[0], *first)
+    verification, [rereading] = verified(reader, prepared)
+    [sentence] = rereading.again.sentences
+    assert sentence.span.of(rereading.again.protected.text) == text.lower()
+    finish_with(sentence, *again)
+    assert verification.choose(rereading) is is_chosen
+    assert verified(reader, prepared)[1] == []
+    target = again[0].upper() if text.isupper() else again[0].capitalize()
+    assert render(prepared, TOKENIZER, reader.direction, NOTHING_BEFORE)[0] == (target if is_chosen else first[0])
+
+
+@pytest.mark.parametrize("text", ["bread", "Two Dogs Run Home", "USB"])
+def test_other_texts_are_read_once(reader: Reader, text: str) -> None:
     assert verified(reader, translated(reader.prepare(plain.parse(text)), text))[1] == []
 
 
 def test_a_number_in_words_is_a_translation(reader: Reader) -> None:
-    assert verified(reader, translated(reader.prepare(plain.parse("Two")), "Zwei"))[1] == []
+    prepared = reader.prepare(plain.parse("Two"))
+    finish_with(prepared.sentences[0], "Zwei", -0.1)
+    assert verified(reader, prepared)[1] == []
 
 
 def test_a_source_whose_words_are_always_lost_stays_and_is_told_of(reader: Reader) -> None:
