@@ -14,7 +14,8 @@ _NUMBER = re.compile(r"(?<![\d.,:/-])\d{1,3}(?:(?P<mark>[.,])\d{3})+(?:[.,]\d+)?
 _GROUPS = rf"(?:\d{{1,3}}(?:[{SPACES}]\d{{3}}){{1,6}}|\d+)"
 _AMOUNT = re.compile(
     rf"(?:(?<=[{SIGNS}])|(?<=[{SIGNS}][{SPACES}])){_GROUPS}[.,]\d\d(?![\d:/-]|[.,]\d)"
-    rf"|(?<![\d.,:/])(?<!\w[-\u2013]){_GROUPS}(?:[.,]\d\d(?=[{SPACES}]?[{SIGNS}])|[.,]\d+(?=[{SPACES}]?[%°]))"
+    rf"|(?<![\d.,:/])(?<![^\W\d][-\u2013]){_GROUPS}(?:[.,]\d\d(?=[{SPACES}]?[{SIGNS}])"
+    rf"|[.,]\d+(?=(?:[-\u2013]\d+[.,]\d+)?[{SPACES}]?[%°]))"
 )
 """An amount of money with cents, or a percentage or degrees with decimals."""
 FIXED = re.compile(r"(?<!°)[^\W\d_]")

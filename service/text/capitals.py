@@ -8,11 +8,10 @@ from service.text.spans import Span, overlapping
 
 HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
 """Two capitals side by side, which every text with a line in capitals has."""
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_WORD = re.compile(r"[^\W\d_]++(?:['\u2019][^\W\d_]++)*+")
 LONE_WORD = re.compile(r"\W*([^\W\d_]{2,})\W*")
-FEW_WORDS = re.compile(rf"[\W\d]*{_WORD.pattern}(?:[\W\d]+{_WORD.pattern}){{0,2}}[\W\d]*")
+FEW_WORDS = re.compile(rf"[\W\d]*+{_WORD.pattern}(?:[\W\d]++{_WORD.pattern}){{0,2}}+[\W\d]*+")
 """A text of one to three words, perhaps with numbers."""
-MIN_IN_CAPITALS = 4
 _BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
 """The end of a text after which a sentence begins."""
 
@@ -45,12 +44,9 @@ def in_capitals(text: str) -> str:
 
 
 def words_of_label(text: str) -> list[Span]:
-    """Return the words of a text of one to three words whose first one `has_capital`, or of a word in capitals that is
-    too long for most abbreviations; none if it is another text."""
+    """Return the words of a text of one to three words whose first one `has_capital`; none if it is another text."""
     words = [Span(*match.span()) for match in _WORD.finditer(text)] if FEW_WORDS.fullmatch(text) else []
-    first = words[0].of(text) if words else ""
-    is_in_capitals = len(words) == 1 and len(first) >= MIN_IN_CAPITALS and first.isupper()
-    return words if has_capital(first) or is_in_capitals else []
+    return words if words and has_capital(words[0].of(text)) else []
 
 
 def has_capital(word: str) -> bool:

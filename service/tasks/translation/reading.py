@@ -306,10 +306,8 @@ class Reader:
             passage.is_tried_small = bool(capitals)
             changed = [span for span, _ in small]
             for sentence in passage.sentences if changed else ():
-                whole = protected.edits.before(sentence.span)
-                if len({*overlapping(changed, whole)}) == 2:
-                    sentence.is_capitals = not capitals or whole.of(text).isupper()
-                    sentence.is_small = not sentence.is_capitals
+                is_small = len({*overlapping(changed, protected.edits.before(sentence.span))}) == 2
+                sentence.is_small, sentence.is_capitals = is_small and bool(capitals), is_small and not capitals
             if not kept or not self._misread(passage, slots):
                 return passage
 

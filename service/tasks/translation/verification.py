@@ -29,10 +29,10 @@ from service.text.spans import Edits, Span, overlapping, replace_spans
 
 MAX_TOKENS = 8
 """A translation with more tokens beside its slots has words."""
-MIN_SCORE, MIN_GAIN = -0.3, 0.1
-"""Few words with capitals are read in small letters too if their translation is a copy, or the mean log-probability of
-its tokens is below MIN_SCORE: models take "Mouse" for a name, and know "mouse". That translation is chosen if the mean
-is higher; of several words, which are often a name, by MIN_GAIN; in place of a copy, if it is MIN_SCORE or more."""
+UNSURE, SURE_ENOUGH = -0.3, -0.5
+"""Few words with a capital are read in small letters too if the mean log-probability of the tokens of their translation
+is below UNSURE, or a word comes back as it is: models take "Mouse" for a name, and know "mouse". That translation is
+chosen if the mean is higher, and at least SURE_ENOUGH; at least UNSURE, where small letters save no token."""
 MAX_WORDS = 3
 """Maximum number of words that are translated without the spans before and after them."""
 
@@ -46,7 +46,7 @@ class Checked:
         dropped: small numbers without such words.
         is_wordless: whether the translation lacks every word of the source.
         is_copied: whether the translation is the only word of the source, which need not be a name.
-        is_unsure: whether nothing of this is wrong, but the model leaves few words with capitals, or is not sure.
+        is_unsure: whether the model may know few words with capitals better in small letters.
     """
 
     sentence: Sentence
@@ -59,7 +59,7 @@ class Checked:
 
     @property
     def is_right(self) -> bool:
-        return not (self.dropped or self.is_wordless or self.is_copied or self.is_unsure) and self.compared.is_right
+        return self.compared.is_right and not (self.dropped or self.is_wordless or self.is_copied)
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Verification:
                 compared, is_copied = self._compare(passage, s), self._is_copied(passage, s)
                 item = Checked(s, compared, self._is_wordless(passage, s), is_copied)
                 item.is_unsure = item.is_right and not passage.is_tried_small and self._is_unsure(passage, s)
-                if not item.is_right or compared.as_words:
+                if not item.is_right or item.is_unsure or compared.as_words:
                     checked.append(item)
         if checked:
             self.doubtful.append((passage, checked))
@@ -118,7 +118,7 @@ class Verification:
             item.dropped = [number for number in item.compared.as_words if not self._is_word(passage, item, number)]
         wrong = [item for item in checked if not item.is_right]
         carried = [kept for item in wrong for kept in self._next_carried(passage, item)]
-        labels = [item.sentence for item in wrong if item.is_copied or item.is_unsure]
+        labels = [item.sentence for item in checked if item.is_copied or (item.is_unsure and item.is_right)]
         capitals = []
         if not passage.is_tried_small:
             capitals = [letter for label in labels for letter in self._capitals(passage, label)]
@@ -172,24 +172,33 @@ class Verification:
 
     def _is_copied(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a lone word is its own translation, though the model knows the word: in small letters it is
-        one token, as few names are. German nouns have capitals anyway."""
-        words = self._label(passage, sentence) if self._languages[0] != "de" else ()
+        one token, as few names are."""
+        words = self._label(passage, sentence)
         if len(words) != 1 or self._reader.tokenizer.n_tokens(words[0].of(passage.protected.text).lower()) != 1:
             return False
         return self._is_same(passage, sentence)
 
     def _is_unsure(self, passage: PreparedPassage, sentence: Sentence) -> bool:
-        is_label = bool(self._label(passage, sentence))
-        return is_label and (sentence.score() < MIN_SCORE or self._is_same(passage, sentence))
+        """Return whether the model is not sure of a label that it may know in small letters, or leaves its only word.
+        Most names have more tokens in small letters."""
+        words = self._label(passage, sentence)
+        fewer = self._n_fewer_tokens(passage, sentence) if words else -1
+        if fewer > 0 and len(words) == 1 and self._is_same(passage, sentence):
+            return True
+        return fewer >= 0 and sentence.score() < UNSURE and not self._is_same(passage, sentence)
 
     def _is_surer(self, again: PreparedPassage, passage: PreparedPassage) -> bool:
         """Return whether the model has translated the words that it has read in small letters, and is surer of them."""
         for new, old in zip(again.sentences, passage.sentences, strict=False):
-            if new.is_small or new.is_capitals:
-                least = old.score() + MIN_GAIN * (len(self._label(passage, old)) > 1)
-                is_sure = new.score() >= MIN_SCORE or not self._is_same(passage, old)
-                return new.score() > least and is_sure and not self._is_same(again, new)
+            least = SURE_ENOUGH if self._n_fewer_tokens(passage, old) > 0 else UNSURE
+            if new.is_small and new.score() > max(old.score(), least) and not self._is_same(again, new):
+                return True
         return False
+
+    def _n_fewer_tokens(self, passage: PreparedPassage, sentence: Sentence) -> int:
+        """Return how many tokens a sentence has less in small letters."""
+        text, n_tokens = sentence.span.of(passage.protected.text), self._reader.tokenizer.n_tokens
+        return n_tokens(text) - n_tokens(text.lower())
 
     def _is_same(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         source, _ = self._source(passage, sentence)
@@ -197,22 +206,24 @@ class Verification:
 
     def _label(self, passage: PreparedPassage, sentence: Sentence) -> SequenceOf[Span]:
         """Return the places, in the protected text, of the words of a passage of few words, or of a label with a number
-        before a colon, as in "Step 1: Go on"; none if a name may be before the colon."""
+        before a colon, as in "Step 1: Go on"; none if a name may be before the colon, or if the words are in capitals,
+        which are read in small letters anyway, or German, whose nouns have capitals."""
         text, span = passage.protected.text, sentence.span
         is_label = sentence.is_speaker and any(map(str.isdecimal, span.of(text)))
         is_alone = not sentence.is_speaker and len(passage.sentences) == 1
-        if passage.beginning is not None or not (is_label or is_alone):
+        if self._languages[0] == "de" or passage.beginning is not None or sentence.is_capitals:
+            return ()
+        if not (is_label or is_alone):
             return ()
         shown = with_capital(span.of(text)) if passage.is_tried_small else span.of(text)
         return [word.moved(span.start) for word in words_of_label(shown)]
 
     def _capitals(self, passage: PreparedPassage, sentence: Sentence) -> Iterator[Span]:
-        """Yield the places, in the passage, of capitals that a model may read as small letters."""
-        text, words = passage.protected.text, self._label(passage, sentence)
-        for word in words:
-            if len(words) == 1 or has_capital(word.of(text)):
-                letters = (Span(place, place + 1) for place in range(word.start, word.end))
-                yield from (passage.protected.edits.before(letter) for letter in letters if letter.of(text).isupper())
+        """Yield the places, in the passage, of capitals that the model may read as small letters."""
+        text = passage.protected.text
+        for word in self._label(passage, sentence):
+            if has_capital(word.of(text)):
+                yield passage.protected.edits.before(Span(word.start, word.start + 1))
 
     def _is_wordless(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a translation has only kept spans and numbers, or only as many words as alignment needs as

@@ -19,6 +19,7 @@ from service.text.spans import Span
         ("на 3-м и 11-м этаже", "on the 3th and 11st floor", ("ru", "en"), "on the 3rd and 11th floor"),
         ("le XXIIe siècle", "the 22th century", ("fr", "en"), "the 22nd century"),
         ("1 500,50 €, 12,5 %", "1 500,50 €, 12,5 %", ("fr", "en"), "1,500.50 €, 12.5 %"),
+        ("A 2.5-3.5 % rise", "2.5–3.5 % mehr", ("en", "de"), "2,5–3,5 % mehr"),
         ("From 0.5° to -5.25 °C", "De 0.5° à -5.25 °C", ("en", "fr"), "De 0,5° à -5,25 °C"),
         ("See page\u00a05 or 6.", "Voir page 5 ou 6.", ("en", "fr"), "Voir page\u00a05 ou 6."),
     ],

@@ -48,15 +48,21 @@ def test_no_letter_is_lost_in_capitals(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        *((text, []) for text in ("A", "USB", "GO HOME", "bread", "iPhone", "I go", "Two Dogs Go Home", "猫", "")),
+        *(
+            (text, [])
+            for text in ("A", "USB", "CANCEL", "GO HOME", "bread", "iPhone", "I go", "Two Dogs Go Home", "猫", "")
+        ),
         ("Bread 2", ["Bread"]),
         ("Bread 2 Go", ["Bread", "Go"]),
         (" «Brot!» ", ["Brot"]),
         ("Öl", ["Öl"]),
         ("Don't go", ["Don't", "go"]),
         ("Open PDF", ["Open", "PDF"]),
-        ("CANCEL", ["CANCEL"]),
     ],
 )
 def test_a_label_has_few_words_and_begins_with_a_capital(text: str, words: list[str]) -> None:
     assert [word.of(text) for word in words_of_label(text)] == words
+
+
+def test_a_long_text_is_no_label_at_once() -> None:
+    assert words_of_label("A'" * 100_000 + "_") == []
