@@ -283,10 +283,10 @@ class Reader:
         amounts = [] if text.isascii() else unwritable_amounts(text, can_write, *languages)
         kept = kept_spans(text, parsed.keep, languages[0], can_write, [*terms, *carried, *amounts])
         spans = [item.span for item in kept]
-        small = [(letter, letter.of(text).lower()) for letter in capitals if len({*overlapping(spans, letter)}) == 1]
-        if CAPITALS.search(text) and not capitals:
-            small = [*small_words(text, spans, self.tokenizer.n_tokens)]
-        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
+        letters = [letter for letter in capitals if len({*overlapping(spans, letter)}) == 1]
+        words = [*small_words(text, spans, self.tokenizer.n_tokens)] if CAPITALS.search(text) else []
+        small = [(letter, letter.of(text).lower()) for letter in letters]
+        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *words, *small]
         if REWORDED.search(text):
             read_as = _with_first(self._reworded(parsed), read_as)
         if TOUCHING.search(text):
@@ -304,10 +304,11 @@ class Reader:
             protected = protect(text, kept, read_as, slots.word)
             passage = PreparedPassage(parsed, protected, self._sentences(protected, parsed, ends), named, carried)
             passage.is_tried_small = bool(capitals)
-            changed = [span for span, _ in small]
-            for sentence in passage.sentences if changed else ():
-                is_small = len({*overlapping(changed, protected.edits.before(sentence.span))}) == 2
-                sentence.is_small, sentence.is_capitals = is_small and bool(capitals), is_small and not capitals
+            in_capitals = [word for word, _ in words]
+            for sentence in passage.sentences if words or small else ():
+                whole = protected.edits.before(sentence.span)
+                sentence.is_small = len({*overlapping(letters, whole)}) == 2
+                sentence.is_capitals = len({*overlapping(in_capitals, whole)}) == 2
             if not kept or not self._misread(passage, slots):
                 return passage
 

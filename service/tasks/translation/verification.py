@@ -119,9 +119,9 @@ class Verification:
         wrong = [item for item in checked if not item.is_right]
         carried = [kept for item in wrong for kept in self._next_carried(passage, item)]
         labels = [item.sentence for item in checked if item.is_copied or (item.is_unsure and item.is_right)]
-        capitals = []
-        if not passage.is_tried_small:
-            capitals = [letter for label in labels for letter in self._capitals(passage, label)]
+        places = [place for label in labels for place in self._capitals(passage, label)]
+        before = passage.protected.edits.before
+        capitals = [] if passage.is_tried_small else [before(Span(place, place + 1)) for place in places]
         if not carried and not capitals:
             return None
         again = self._read_again(passage, carried, capitals)
@@ -197,8 +197,11 @@ class Verification:
 
     def _n_fewer_tokens(self, passage: PreparedPassage, sentence: Sentence) -> int:
         """Return how many tokens a sentence has less in small letters."""
-        text, n_tokens = sentence.span.of(passage.protected.text), self._reader.tokenizer.n_tokens
-        return n_tokens(text) - n_tokens(text.lower())
+        span, n_tokens = sentence.span, self._reader.tokenizer.n_tokens
+        text = [*passage.protected.text]
+        for place in self._capitals(passage, sentence):
+            text[place] = text[place].lower()
+        return n_tokens(span.of(passage.protected.text)) - n_tokens("".join(text[span.start : span.end]))
 
     def _is_same(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         source, _ = self._source(passage, sentence)
@@ -218,12 +221,10 @@ class Verification:
         shown = with_capital(span.of(text)) if passage.is_tried_small else span.of(text)
         return [word.moved(span.start) for word in words_of_label(shown)]
 
-    def _capitals(self, passage: PreparedPassage, sentence: Sentence) -> Iterator[Span]:
-        """Yield the places, in the passage, of capitals that the model may read as small letters."""
+    def _capitals(self, passage: PreparedPassage, sentence: Sentence) -> list[int]:
+        """Return the places of capitals in the protected text that the model may read as small letters."""
         text = passage.protected.text
-        for word in self._label(passage, sentence):
-            if has_capital(word.of(text)):
-                yield passage.protected.edits.before(Span(word.start, word.start + 1))
+        return [word.start for word in self._label(passage, sentence) if has_capital(word.of(text))]
 
     def _is_wordless(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a translation has only kept spans and numbers, or only as many words as alignment needs as

@@ -203,6 +203,13 @@ def test_other_texts_are_read_once(reader: Reader, source: str, text: str, targe
     assert verified(reader, prepared)[1] == []
 
 
+def test_abbreviations_in_few_words_stay(reader: Reader) -> None:
+    prepared = reader.prepare(plain.parse("Open PDF"))
+    finish_with(prepared.sentences[0], "Ofen PDF", -0.8)
+    _, [rereading] = verified(reader, prepared)
+    assert rereading.again.protected.text == "open PDF"
+
+
 def test_a_number_in_words_is_a_translation(reader: Reader) -> None:
     prepared = reader.prepare(plain.parse("Two"))
     finish_with(prepared.sentences[0], "Zwei", -0.1)
