@@ -6,8 +6,11 @@ import logging
 import secrets
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from service.access.usage import spending
 from service.base.errors import DeadlinePassed, Draining, InferenceFailed, NotStored, RequestError
@@ -27,13 +30,14 @@ from service.storage.database_threads import in_thread
 from service.tasks.context import Context
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MAX_RUNNING = 2
 """Number of documents that one server translates at the same time."""
 REPORT_S = 0.5
 """Seconds between progress reports; a report also shows whether the document was deleted."""
 CHECK_S = 2.0
-"""Seconds between checks for jobs of dead servers, and between attempts to store a result."""
+"""Seconds between checks for jobs of dead servers, and between attempts to use a database that is down."""
 USUAL_SWITCH_S, SWITCH_S = sys.getswitchinterval(), 0.0005
 """Seconds after which a thread gives Python's lock to another one, usually and while documents are translated. Threads
 read parts of documents, and a request that needs the lock several times would take twice as long. Without documents the
@@ -250,10 +254,11 @@ class DocumentJobs:
             n_translated = min(n, job.n_characters)  # some tables have more texts once their language is known
 
         async def work() -> tuple[bytes, str | None]:
-            data = await in_thread(self._store.source, job.id)
+            data = await self._stored(ends_at, lambda: in_thread(self._store.source, job.id))
             if job.kind == imports.KIND:
-                n_skipped = await imports.import_of(
-                    self._memories, job, data, lambda share: on_progress(int(share * len(data)))
+                imported = partial(imports.import_of, self._memories, job, data)
+                n_skipped = await self._stored(
+                    ends_at, lambda: imported(lambda share: on_progress(int(share * len(data))))
                 )
                 return str(n_skipped).encode(), None
             read = await self._reader.read(job.file_name, data, job.kind, job.read_options)
@@ -275,7 +280,8 @@ class DocumentJobs:
 
         working, reporting = asyncio.create_task(work()), asyncio.create_task(report())
         try:
-            await self._finish(job, *await working, ends_at)
+            result = await working
+            await self._stored(ends_at, lambda: in_thread(self._store.finish, job.id, self._owner, *result))
         except (asyncio.CancelledError, Draining):
             with suppress(NotStored):
                 await in_thread(self._store.release, job.id, self._owner)  # has no effect on a deleted job
@@ -288,11 +294,11 @@ class DocumentJobs:
             working.cancel()
             reporting.cancel()
 
-    async def _finish(self, job: Job, result: bytes, least_sure: str | None, ends_at: float) -> None:
-        """Try until the deadline. Raises NotStored: the translation could not be written."""
+    async def _stored(self, ends_at: float, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try until the deadline. Raises NotStored: the database could not be used."""
         while True:
             try:
-                return await in_thread(self._store.finish, job.id, self._owner, result, least_sure)
+                return await attempt()
             except NotStored:
                 if asyncio.get_running_loop().time() > ends_at:
                     raise

@@ -51,8 +51,6 @@ from service.text.touching_signs import excess_blanks
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 WORST_LAST = get_args(FinishReason)
-MIN_NAME_SCORE = -0.45
-"""The least mean log-probability of the tokens of a speaker's name."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, la
     if protected.edits.old and (signs := protected.set_apart_in(sentence.span)):
         target, edits = replace_spans(target, [(span, "") for span in excess_blanks(target, source, signs)])
     if sentence.is_speaker:
-        name = speaker_name(target, source) if sentence.score(rank) >= MIN_NAME_SCORE else None
+        name = speaker_name(target, source) if sentence.is_sure(rank) else None
         return name or shown(source), edits
     if any(protected.placeholders[number].stand_in for number in protected.numbers_in(sentence.span)):
         target = without_new_stop(target, source)

@@ -35,6 +35,8 @@ from service.text.tokenization import Tokenizer
 from service.text.touching_signs import TOUCHING, apart
 
 NewSearch = Callable[[], Search]
+MIN_NAME_SCORE = -0.45
+"""The least mean log-probability of the tokens of a speaker's name."""
 MAX_INLINE = 500
 """Maximum number of tags, placeholders and symbols in a passage of a request. Each is compared with words around it."""
 
@@ -121,6 +123,10 @@ class Sentence:
     def hypotheses(self) -> list[Hypothesis]:
         """The hypotheses that were found, best first."""
         return [item.hypothesis for item in self.continuations] or self.sequence.output.best()
+
+    def is_sure(self, rank: int = 0) -> bool:
+        """Return whether the model is sure of a hypothesis, as it is of names that it knows."""
+        return self.score(rank) >= MIN_NAME_SCORE
 
     def score(self, rank: int = 0) -> float:
         """Return the mean log-probability of the tokens of a hypothesis."""

@@ -172,11 +172,11 @@ class Verification:
 
     def _is_copied(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether a lone word is its own translation, though the model knows the word: in small letters it is
-        one token, as few names are."""
+        one token, as few names are. A label also stays as it is if the model is not sure of it."""
         words = self._label(passage, sentence)
         if len(words) != 1 or self._reader.tokenizer.n_tokens(words[0].of(passage.protected.text).lower()) != 1:
             return False
-        return self._is_same(passage, sentence)
+        return (sentence.is_speaker and not sentence.is_sure()) or self._is_same(passage, sentence)
 
     def _is_unsure(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         """Return whether the model is not sure of a label that it may know in small letters, or leaves its only word.

@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import tempfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -439,6 +440,26 @@ async def test_marks_do_not_count_as_text_of_a_passage(serve: Serve) -> None:
         new = await posted(client, "a.html", b"<p>" + b"<b>a</b> " * 50 + b"</p>", wait="true")
         assert (new.status_code, new.text.count("<b>")) == (200, 50)
         problem(await posted(client, "a.html", b"<p>" + b"<b>a</b> " * 51 + b"</p>", wait="true"), TextTooLong)
+
+
+async def test_a_database_that_is_away_for_a_moment_fails_no_document(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "CHECK_S", 0.01)
+
+    def away_twice(use: Callable[..., Any]) -> Callable[..., Any]:
+        left = [NotStored("away"), NotStored("away")]
+
+        def wrapped(*arguments: Any) -> Any:
+            if left:
+                raise left.pop()
+            return use(*arguments)
+
+        return wrapped
+
+    for name in ("source", "finish"):
+        monkeypatch.setattr(JobStore, name, away_twice(getattr(JobStore, name)))
+    assert (await finished(client, await sent(client, "a.txt", TEXT)))["status"] == "done"
 
 
 async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
