@@ -61,8 +61,7 @@ def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> API
     async def create_memory(request: MemoryRequest, http: Request) -> MemoryCard:
         """Make a translation memory. Requests name it by its id."""
         asked = requester_of(http), request.name, request.source, request.target
-        memory = await in_thread(memories.create, *asked)
-        return await get_memory(http, memory.id)
+        return _card(await in_thread(memories.create, *asked), None)
 
     @router.post(MEMORY_FILE_PATH, status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def upload_memory(form: Annotated[MemoryForm, Form()], http: Request) -> MemoryCard:

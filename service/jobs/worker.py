@@ -253,12 +253,14 @@ class DocumentJobs:
             nonlocal n_translated
             n_translated = min(n, job.n_characters)  # some tables have more texts once their language is known
 
+        def on_share(n_bytes: int, share: float) -> None:
+            on_progress(int(share * n_bytes))
+
         async def work() -> tuple[bytes, str | None]:
             data = await self._stored(ends_at, lambda: in_thread(self._store.source, job.id))
             if job.kind == imports.KIND:
-                imported = partial(imports.import_of, self._memories, job, data)
                 n_skipped = await self._stored(
-                    ends_at, lambda: imported(lambda share: on_progress(int(share * len(data))))
+                    ends_at, lambda: imports.import_of(self._memories, job, data, partial(on_share, len(data)))
                 )
                 return str(n_skipped).encode(), None
             read = await self._reader.read(job.file_name, data, job.kind, job.read_options)

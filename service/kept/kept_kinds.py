@@ -62,7 +62,7 @@ _EXTENSION = (
     "|c|cc|cpp|h|hpp|cs|sh|bat|ps1|exe|dll|so|jar|apk|msi|dmg|iso|zip|t?gz|tar|7z|rar|bz2|xz|png|jpe?g|gif|svg|webp"
     "|bmp|ico|tiff?|mp[34]|wav|ogg|flac|mkv|avi|mov|webm|srt|ass|vtt|ini|cfg|conf|env|log|lock|sql|db|bak|tmp|po|pot|epub"
 )
-_IN_FACE = r"[^\s()\uff08\uff09]"
+_IN_EMOTICON = r"[^\s()\uff08\uff09]"
 KINDS = (
     _kind(  # `npm install`, ``a ` b``, ```fenced```
         "code",
@@ -121,14 +121,14 @@ KINDS = (
     _kind("merge tag", "|", r"\*\|[^|\n]{1,80}\|\*"),  # *|NAME|*, of Mailchimp
     _kind("wiki link", "[", r"\[\[[^\[\]\n]{1,80}\]\]"),  # [[Main page]]
     _kind("footnote", "^", r"\[\^[^\[\]\s]{1,40}\]", "mark"),  # [^1]
-    _kind(  # :) ;-) :'( :D =) xD, ^_^ >_< T_T ^^, \\o/, (^_^), <3; but pets :( a dog ), (C:), (a_b)
-        "face",
+    _kind(  # :) ;-) :'( :D =) xD, ^_^ >_< T_T ^^, \\o/, (^_^), <3; pets :( a dog ), (C:) and (a_b) have none
+        "emoticon",
         (*":;=_<ω▽∀‿", "xD", "XD", "^^", "\\o/"),
         rf"""(?:(?<![^\s{JAPANESE}。\uff01\uff1f])(?: (?:<?[:;][-'^]{{0,2}}|=)(?:\)+|\(+(?![^()\n]*\)))
                 | <?[:;][-^]?[DPpOo/|*] | [xX]D+ | \\o/ | \^{{2}} | (?P<eye>[<>^TQ;*-])_+(?:(?P=eye)|[<>])
-                | [¯\\]\S?_[(\uff08]{_IN_FACE}{{1,3}}[)\uff09]_\S?[/¯]{{1,2}} )
+                | [¯\\]\S?_[(\uff08]{_IN_EMOTICON}{{1,3}}[)\uff09]_\S?[/¯]{{1,2}} )
             | (?<![\w<])<3+ | [(\uff08](?:(?P<both>[^\s()\w]|[oOTQ])_+(?P=both)|>_+<)[)\uff09]
-            | [(\uff08](?={_IN_FACE}{{0,12}}[ω▽∀‿])(?!{_IN_FACE}*[A-Za-z\d]){_IN_FACE}{{3,12}}[)\uff09]
+            | [(\uff08](?={_IN_EMOTICON}{{0,12}}[ω▽∀‿])(?!{_IN_EMOTICON}*[A-Za-z\d]){_IN_EMOTICON}{{3,12}}[)\uff09]
             )(?![\w=/\\(<>-])""",
         "mark",
     ),

@@ -90,13 +90,14 @@ class Verification:
     def check(self, passage: PreparedPassage) -> None:
         """Compare a finished translation with its source."""
         checked = []
-        for s in passage.sentences:
-            if s.beginning is None or passage.beginning is not None:  # else a stored translation
-                compared, is_copied = self._compare(passage, s), self._is_copied(passage, s)
-                item = Checked(s, compared, self._is_wordless(passage, s), is_copied)
-                item.is_unsure = item.is_right and not passage.is_tried_small and self._is_unsure(passage, s)
-                if not item.is_right or item.is_unsure or compared.as_words:
-                    checked.append(item)
+        for sentence in passage.sentences:
+            if sentence.beginning is not None and passage.beginning is None:  # a stored translation
+                continue
+            compared, is_copied = self._compare(passage, sentence), self._is_copied(passage, sentence)
+            item = Checked(sentence, compared, self._is_wordless(passage, sentence), is_copied)
+            item.is_unsure = item.is_right and not passage.is_tried_small and self._is_unsure(passage, sentence)
+            if not item.is_right or item.is_unsure or compared.as_words:
+                checked.append(item)
         if checked:
             self.doubtful.append((passage, checked))
 
@@ -182,10 +183,12 @@ class Verification:
         """Return whether the model is not sure of a label that it may know in small letters, or leaves its only word.
         Most names have more tokens in small letters."""
         words = self._label(passage, sentence)
-        fewer = self._n_fewer_tokens(passage, sentence) if words else -1
-        if fewer > 0 and len(words) == 1 and self._is_same(passage, sentence):
-            return True
-        return fewer >= 0 and sentence.score() < UNSURE and not self._is_same(passage, sentence)
+        if not words:
+            return False
+        n_fewer = self._n_fewer_tokens(passage, sentence)
+        if self._is_same(passage, sentence):
+            return len(words) == 1 and n_fewer > 0
+        return n_fewer >= 0 and sentence.score() < UNSURE
 
     def _is_surer(self, again: PreparedPassage, passage: PreparedPassage) -> bool:
         """Return whether the model has translated the words that it has read in small letters, and is surer of them."""
@@ -197,11 +200,11 @@ class Verification:
 
     def _n_fewer_tokens(self, passage: PreparedPassage, sentence: Sentence) -> int:
         """Return how many tokens a sentence has less in small letters."""
-        span, n_tokens = sentence.span, self._reader.tokenizer.n_tokens
-        text = [*passage.protected.text]
+        text, n_tokens = sentence.span.of(passage.protected.text), self._reader.tokenizer.n_tokens
+        letters = [*text]
         for place in self._capitals(passage, sentence):
-            text[place] = text[place].lower()
-        return n_tokens(span.of(passage.protected.text)) - n_tokens("".join(text[span.start : span.end]))
+            letters[place - sentence.span.start] = letters[place - sentence.span.start].lower()
+        return n_tokens(text) - n_tokens("".join(letters))
 
     def _is_same(self, passage: PreparedPassage, sentence: Sentence) -> bool:
         source, _ = self._source(passage, sentence)
