@@ -17,7 +17,7 @@ N_LAYERS, N_HEADS, D_MODEL, D_FF, POSITIONS = 12, 16, 1024, 4096, 1024
 SEED = 20
 
 
-def save_random_nllb(directory: Path) -> None:
+def save_random_nllb(directory: str | Path) -> None:
     """Write weights (2.5 GB), configurations and tokenizer."""
     torch.manual_seed(SEED)
     config = M2M100Config(
@@ -38,7 +38,7 @@ def save_random_nllb(directory: Path) -> None:
         max_length=200, decoder_start_token_id=2, eos_token_id=2, pad_token_id=1, bos_token_id=0
     )
     model.save_pretrained(directory)
-    _save_tokenizer(directory)
+    _save_tokenizer(Path(directory))
 
 
 def _save_tokenizer(directory: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifest.schema import Manifest
+from service.runner import heap
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class HostCaches:
     """Caches in main memory, by numpy. One buffer is reused for every length, since new memory is slow at first."""
 
     def __init__(self, shapes: CacheShapes, n_rows: int) -> None:
-        self._buffer = np.zeros(0, np.float32)
+        self._buffer = heap.zeros(0)
         self._rows = self._buffer.reshape(len(shapes.names), n_rows, *shapes.heads, 0, shapes.width)
 
     def address(self, cache: int) -> int:
@@ -145,7 +146,7 @@ class HostCaches:
         shape = (*outer, length, width)
         size = math.prod(shape)
         if size > len(self._buffer):
-            self._buffer = np.zeros(size, np.float32)
+            self._buffer = heap.zeros(size)
         self._rows = self._buffer[:size].reshape(shape)
         self._rows[:, :rows, ..., :n_kept, :] = kept
 

@@ -1,13 +1,26 @@
-"""How glibc treats free memory; with other C libraries these functions do nothing."""
+"""Memory that takes no more room than is written to, and how glibc treats free memory; with other C libraries `trim`
+and `keep_large_blocks_apart` do nothing."""
 
 import ctypes
+import mmap
 import sys
+
+import numpy as np
+from numpy.typing import NDArray
 
 GLIBC = ctypes.CDLL(None) if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim") else None
 
 MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD in <malloc.h>."""
 LARGE_BYTES = 1 << 20
+
+
+def zeros(size: int) -> NDArray[np.float32]:
+    """Return zeros whose pages take memory when they are written to. Of numpy's a part may be on the heap, where all of
+    it is written at once. Processes that are forked share no changes."""
+    if size == 0 or sys.platform == "win32":
+        return np.zeros(size, np.float32)
+    return np.frombuffer(mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.float32)
 
 
 def trim() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -44,7 +44,9 @@ class Tokenizer:
         reads_white_space: whether the tokenizer gets tabs, line breaks and no-break spaces, or spaces instead.
 
     Attributes:
-        pieces: the UTF-8 of each target token, or the name of a special token.
+        piece: returns the UTF-8 of a target token, or the name of a special one. Those of 256,000 tokens would take
+            48 MB, so they are made when they are asked for.
+        vocabulary_size: number of tokens of the target vocabulary.
         n_around: the numbers of special tokens before and after a text.
         can_write: returns whether more than bytes of the vocabulary can write a text, normalized or in small letters.
         name: returns the name of a prefix token in the vocabulary.
@@ -75,12 +77,15 @@ class Tokenizer:
         decoder = self._tokenizer.decoder
         try:
             self._piece_of = piece_reader(decoder.decode if decoder else " ".join)
-            self.pieces = self._pieces(special)
+            self._named = {*special, *(self._tokenizer.get_added_tokens_decoder() if vocabulary is None else ())}
+            target = self.target_vocabulary()
+            written = [self._piece_of(token) for token, token_id in target.items() if token_id not in self._named]
         except (KeyError, ValueError) as error:
             raise ArtifactRefused(f"{path}: {error}") from None
+        self.vocabulary_size = len(target)
+        self.piece = lru_cache(maxsize=10_000)(self._piece)
         is_special = self._tokenizer.encode("a").special_tokens_mask
         self.n_around = is_special.index(0), is_special[::-1].index(0)
-        written = [piece for piece in self.pieces.values() if isinstance(piece, bytes)]
         is_byte_level = self._piece_of("Ġ") == b" "
         merged = (piece for piece in written if len(piece) > 1 or not is_byte_level)
         self._characters = frozenset("".join(piece.decode(errors="ignore") for piece in merged))
@@ -103,11 +108,12 @@ class Tokenizer:
             return fewest_pieces(f" {self._normalized(text)}".encode(), self._written)
         encoding = self._tokenizer.encode(self._with_plain_spaces(text), add_special_tokens=False)
         ids: list[int] = encoding.ids
-        return ids if all(isinstance(self.pieces.get(token_id), bytes) for token_id in ids) else None
+        return ids if all(isinstance(self.piece(token_id), bytes) for token_id in ids) else None
 
     @cached_property
     def _written(self) -> dict[bytes, int]:
-        return {piece: token_id for token_id, piece in self.pieces.items() if isinstance(piece, bytes) and piece}
+        pieces = ((self._piece_of(token), i) for token, i in self.target_vocabulary().items() if i not in self._named)
+        return {piece: token_id for piece, token_id in pieces if piece}
 
     def _normalized(self, text: str) -> str:
         text, normalizer = self._with_plain_spaces(text), self._tokenizer.normalizer
@@ -149,10 +155,15 @@ class Tokenizer:
             return ids
         return self._vocabulary.ids(encoding.tokens)
 
-    def _pieces(self, special: Collection[int]) -> dict[int, bytes | str]:
-        added = self._tokenizer.get_added_tokens_decoder() if self._vocabulary is None else {}
-        ids = self._vocabulary.target if self._vocabulary else self._tokenizer.get_vocab(with_added_tokens=True)
-        return {i: token if i in added or i in special else self._piece_of(token) for token, i in ids.items()}
+    def target_vocabulary(self) -> Mapping[str, int]:
+        """Return the ids of all tokens of targets, by their names in the vocabulary."""
+        return self._vocabulary.target if self._vocabulary else self._tokenizer.get_vocab()
+
+    def _piece(self, token_id: int) -> bytes | str:
+        """A model may write ids for which there is no token: they are special tokens without a name."""
+        vocabulary = self._vocabulary
+        token = vocabulary.pieces["target"].get(token_id) if vocabulary else self._tokenizer.id_to_token(token_id)
+        return token or "" if token is None or token_id in self._named else self._piece_of(token)
 
     def _can_write(self, text: str) -> bool:
         normalizer = self._tokenizer.normalizer
@@ -187,7 +198,7 @@ class Tokenizer:
         if self._vocabulary is None:
             texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
         else:
-            texts = [locate_pieces([self.pieces[i] for i in ids])[0].rstrip() for ids in token_ids]
+            texts = [locate_pieces([self.piece(i) for i in ids])[0].rstrip() for ids in token_ids]
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
     def source_tokens(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
@@ -215,7 +226,7 @@ class Tokenizer:
     def target_tokens(self, token_ids: list[int], edits: Edits = NO_EDITS) -> list[Token]:
         """Return the tokens of a target, each with the characters that it covers in the decoded text, or in what edits
         made of that."""
-        tokens = locate_pieces([self.pieces[token_id] for token_id in token_ids])[1]
+        tokens = locate_pieces([self.piece(token_id) for token_id in token_ids])[1]
         return [token.of(edits.after(token.span)) for token in tokens] if edits.old else tokens
 
 

@@ -186,7 +186,7 @@ def _kept_in(text: str, sentence: Sentence, passage: PreparedPassage) -> Iterato
 
 def _kept_piece(number: int, slots: Mapping[int, int], passage: PreparedPassage, tokenizer: Tokenizer) -> bytes:
     """Return what the token of a slot stands for."""
-    piece = tokenizer.pieces[slots[number]]
+    piece = tokenizer.piece(slots[number])
     space = " " * (isinstance(piece, bytes) and piece.startswith(b" "))
     return f"{space}{passage.protected.placeholders[number].written}".encode()
 
@@ -213,7 +213,7 @@ def _start_of_last_word(token_ids: list[int], slots: Mapping[int, bytes], tokeni
 
 def _pieces_of(token_ids: SequenceOf[int], tokenizer: Tokenizer) -> Iterator[bytes]:
     for token_id in token_ids:
-        piece = tokenizer.pieces[token_id]
+        piece = tokenizer.piece(token_id)
         yield piece if isinstance(piece, bytes) else b""
 
 
@@ -305,7 +305,7 @@ class Walk:
         sequence, self.probes = self._sentence.sequence, []
         for path in self.live:
             prefix = (*sequence.output.prefix, *self._beginning.token_ids, *path.token_ids)
-            n = min(N_NEXT_TOKENS, len(self._tokenizer.pieces))
+            n = min(N_NEXT_TOKENS, self._tokenizer.vocabulary_size)
             probe = Search(len(prefix) + 1, prefix=prefix, may_end=True, n_next_tokens=n)
             self.probes.append(Sequence(sequence.source_ids, probe))
         return self.probes
@@ -347,7 +347,7 @@ class Walk:
     def _shown(self, token_id: int, path: Path) -> bytes:
         """Return what a token writes, nothing if it cannot come next."""
         if token_id not in self._beginning.pieces:
-            piece = self._tokenizer.pieces.get(token_id, "")
+            piece = self._tokenizer.piece(token_id)
             return piece if isinstance(piece, bytes) else b""
         is_written = token_id in self._beginning.token_ids or token_id in path.token_ids
         return b"" if is_written else self._beginning.pieces[token_id]

@@ -52,6 +52,30 @@ for session in sessions:
     print(_bytes_of_this_process() - before)
 """
 
+CACHES = """
+import os
+import numpy as np
+from service.base.memory import proportional_bytes
+from service.runner import heap
+from service.runner.caches import CacheShapes, HostCaches
+
+np.ones(3_000_000)  # from now on glibc has blocks of 24 MB on its heap
+free, above = np.ones(3_000_000), np.ones(100_000)
+del free
+heap.trim()
+caches = HostCaches(CacheShapes(["0.decoder.key"], (), 1000), n_rows=100)
+before = proportional_bytes(os.getpid())
+caches.resize(50, rows=0)
+caches.write(0, np.ones((1, 50, 1000), np.float32))
+print(proportional_bytes(os.getpid()) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_caches_take_memory_for_rows_that_are_written() -> None:
+    output = subprocess.run([sys.executable, "-c", CACHES], check=True, capture_output=True, timeout=PATIENCE_S)
+    assert 0 < int(output.stdout) < 2e6
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_memory_of_a_model_is_the_same_every_time_and_is_given_back() -> None:

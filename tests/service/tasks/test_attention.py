@@ -40,7 +40,7 @@ def read_ids(tokenizer: Tokenizer, translation: Any) -> list[int]:
 
 
 def enumerate_tokens(tokenizer: Tokenizer) -> list[tuple[int, str]]:
-    return [(i, tokenizer.target_tokens([i])[0].token) for i in tokenizer.pieces]
+    return [(i, tokenizer.target_tokens([i])[0].token) for i in tokenizer.target_vocabulary().values()]
 
 
 async def test_every_matrix_is_that_of_the_text_alone(

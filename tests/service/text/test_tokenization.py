@@ -33,8 +33,16 @@ def test_a_tokenizer_saved_with_truncation_and_padding_reads_whole_texts(tokeniz
     assert Tokenizer(artifacts, saved.to_str().encode()).encode(texts) == tokenizer.encode(texts)
 
 
+def test_a_token_that_the_vocabulary_lacks_writes_nothing(tokenizer: Tokenizer) -> None:
+    [dog] = tokenizer.encode(["the dog"])
+    unknown = max(tokenizer.target_vocabulary().values()) + 1
+    assert tokenizer.piece(unknown) == ""
+    joined = [token.token for token in tokenizer.target_tokens([*dog, unknown])]
+    assert joined == [*(token.token for token in tokenizer.target_tokens(dog)), ""]
+
+
 def test_bytes_that_are_no_character_are_left_out_of_translations(normalizing: Tokenizer) -> None:
-    half = next(i for i, piece in normalizing.pieces.items() if piece == b"\xf0")
+    half = next(i for i in normalizing.target_vocabulary().values() if normalizing.piece(i) == b"\xf0")
     (dog,) = normalizing.encode(["dog"])
     assert normalizing.decode([[*dog, half]]) == ["dog"]
 

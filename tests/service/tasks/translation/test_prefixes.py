@@ -222,7 +222,7 @@ async def test_a_search_that_goes_back_for_a_slot_keeps_the_first_token(
         tokens = translation["attention"]["target"]
         assert [token["token"] for token in tokens].count(FRENCH) == 1
         assert tokens[0] == {"token": FRENCH, "span": [0, 0]}
-        ids = {tokenizer.target_tokens([i])[0].token: i for i in tokenizer.pieces}
+        ids = {tokenizer.target_tokens([i])[0].token: i for i in tokenizer.target_vocabulary().values()}
         written = [ids[token["token"]] for token in tokens]
         went_back += target in written
         expected = sum(
