@@ -83,6 +83,10 @@ class Engine(Protocol[Output]):
     def n_running(self) -> int:
         """Number of sequences that run."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether sequences wait for a place."""
+
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         """Forget sequences, whether they wait or run; unknown ones are ignored."""
 
@@ -116,6 +120,10 @@ class ContinuousEngine(Generic[Output]):
     @property
     def n_running(self) -> int:
         return len(self.scheduler.running) + len(self._encoded)
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self.scheduler.waiting or self._encoded)
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         self.scheduler.withdraw(sequences)

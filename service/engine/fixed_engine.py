@@ -69,6 +69,10 @@ class FixedEngine(Generic[Output]):
     def n_running(self) -> int:
         return len(self.computation.places.running)
 
+    @property
+    def is_full(self) -> bool:
+        return bool(self.scheduler.waiting)
+
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         self.scheduler.withdraw(sequences)
         self._entering.difference_update(sequences)

@@ -210,6 +210,11 @@ class Loop:
             served.failure, served.probe_at = failure, self.clock() + retry_s
             self._refuse_requests(served, failure, retry_after_s=math.ceil(retry_s))
 
+    def is_full(self, name: str) -> bool:
+        """Whether sequences wait for a place in an engine."""
+        engine = self._served[name].engine
+        return engine is not None and engine.is_full
+
     def states(self) -> dict[str, EngineState]:
         """Return the state of each engine by name."""
         return {name: self._state(served) for name, served in self._served.items()}

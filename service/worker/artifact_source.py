@@ -284,14 +284,15 @@ def _most_rows(rows: DecoderRows, n_tokens: int, token: int) -> int:
     def seconds_of_a_row(n: int) -> float:
         rows.enter(0, [short] * (n - 1) + [long])
         seconds = []
-        for _ in range(4):  # the first one binds memory
+        for _ in range(2):  # the first one binds memory
             began = time.perf_counter()
             rows.step([token] * n, [16] * n, length=17, k=2)
             seconds.append(time.perf_counter() - began)
         return min(seconds) / n
 
-    gains = seconds_of_a_row(MANY_ROWS) < (1 - MIN_GAIN) * seconds_of_a_row(FEW_ROWS)
-    return MANY_ROWS if gains else FEW_ROWS
+    # In turns: on a busy machine one of them alone would often be slow.
+    few, many = map(min, zip(*[map(seconds_of_a_row, (FEW_ROWS, MANY_ROWS)) for _ in range(5)], strict=True))
+    return MANY_ROWS if many < (1 - MIN_GAIN) * few else FEW_ROWS
 
 
 MAX_PASS_S = 0.02

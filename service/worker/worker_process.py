@@ -1,6 +1,7 @@
 """The process of a worker: it steps engines, and reads and sends messages between two steps."""
 
 import logging
+import math
 import mmap
 import os
 import select
@@ -24,6 +25,10 @@ from service.worker.on_demand import OnDemand
 logger = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.2
+
+HOLD_SHARE, MAX_HOLD_S = 1 / 8, 0.02
+"""While sequences wait for a place, an answer is held for this share of the time that its request took, so that answers
+leave together. Each message wakes the server, which pushes a worker off its core and finds its memory in no cache."""
 
 LOADING_POLL_S = 0.005
 """How often a worker checks whether a model has been loaded, while all its requests wait for that."""
@@ -139,6 +144,8 @@ class _SocketServer:
         self._connections: dict[int, _Connection] = {}
         self._sending: set[_Connection] = set()
         """Connections with unsent messages."""
+        self._send_at = math.inf
+        """When these are sent."""
         self._poll = select.poll()
         for source in (listener.fileno(), lifeline):
             self._poll.register(source, select.POLLIN)
@@ -169,10 +176,15 @@ class _SocketServer:
                 wait_s = 0.0
             elif self.loop.awaited_model is not None:
                 wait_s = min(wait_s, LOADING_POLL_S)
-        for connection in list(self._sending):
-            self._send(connection)
-        for file, _ in self._poll.poll(1000 * wait_s):
+        if now >= self._send_at:
+            for connection in list(self._sending):
+                self._send(connection)
+            self._send_at = math.inf
+        wait_s = min(wait_s, max(0.0, self._send_at - now))
+        for file, event in self._poll.poll(1000 * wait_s):
             if file in self._connections:
+                if event & select.POLLOUT:
+                    self._send_at = -math.inf
                 self._receive(self._connections[file])
             elif file == self._listener.fileno():
                 self._accept()
@@ -192,10 +204,11 @@ class _SocketServer:
         self._poll.register(connection.socket, select.POLLIN)
         self._reported_at = 0.0  # report immediately: a new server knows no states
 
-    def _queue(self, connection: _Connection, *content: Any) -> None:
-        """A message is sent after this step, together with others."""
+    def _queue(self, connection: _Connection, *content: Any, send_at: float = -math.inf) -> None:
+        """A message is sent after this step or later, together with others."""
         connection.unsent += packed(*content)
         self._sending.add(connection)
+        self._send_at = min(self._send_at, send_at)
 
     def _send(self, connection: _Connection) -> None:
         """Send as much as the socket takes, and poll for when it takes more."""
@@ -250,9 +263,9 @@ class _SocketServer:
             self._queue(connection, "answer", number, refusal)
             return
         connection.futures[number] = future
-        future.add_done_callback(partial(self._answer, connection, number))
+        future.add_done_callback(partial(self._answer, connection, number, engine))
 
-    def _answer(self, connection: _Connection, number: int, future: Future[Answer[Any]]) -> None:
+    def _answer(self, connection: _Connection, number: int, engine: str, future: Future[Answer[Any]]) -> None:
         del connection.futures[number]
         if not future.cancelled():
             error = future.exception()
@@ -263,7 +276,11 @@ class _SocketServer:
             try:
                 if error is None:
                     outputs, *times = future.result()
-                self._queue(connection, "answer", number, error or ([*map(plain, outputs)], *times))
+                    hold_s = min(MAX_HOLD_S, HOLD_SHARE * sum(times)) if self.loop.is_full(engine) else 0.0
+                    answer = [*map(plain, outputs)], *times
+                    self._queue(connection, "answer", number, answer, send_at=time.monotonic() + hold_s)
+                else:
+                    self._queue(connection, "answer", number, error)
             except Exception:  # if it were raised, the future would drop it, and the client would wait for ever
                 logger.critical("an answer cannot be sent", exc_info=True)
                 os._exit(1)

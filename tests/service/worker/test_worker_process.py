@@ -20,8 +20,14 @@ STATES = {"m/greedy": EngineState(None, 0, 0, 8)}
 
 
 class IdleLoop:
+    waiting: frozenset[str] = frozenset()
+    """Engines that are full."""
+
     def states(self) -> dict[str, EngineState]:
         return STATES
+
+    def is_full(self, engine: str) -> bool:
+        return engine in self.waiting
 
 
 @pytest.fixture
@@ -117,8 +123,42 @@ def test_a_server_that_was_refused_learns_when_the_state_is_the_former_one_again
     future: Future[Answer[Any]] = Future()
     connection.futures[1] = future
     future.set_exception(QueueFull("full", retry_after_s=1))
-    server._answer(connection, 1, future)
+    server._answer(connection, 1, "m/greedy", future)
     assert [message[:2] for message in client.receive()] == [("answer", 1)]
     server._report()
     assert client.receive() == [("report", STATES, {})]
+    client.close()
+
+
+def test_an_answer_is_held_for_a_part_of_its_time_while_others_wait_for_a_place(
+    server: _SocketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("service.worker.worker_process.time.monotonic", lambda: now)
+    client = Client(server, tmp_path)
+    [_report] = client.receive()
+    [connection] = server._connections.values()
+
+    def answer(number: int, engine: str, seconds: float) -> None:
+        future: Future[Answer[Any]] = Future()
+        connection.futures[number] = future
+        future.set_result(Answer([], 0.0, 0.0, seconds))
+        server._answer(connection, number, engine, future)
+
+    answer(1, "m/greedy", 0.08)
+    assert [number for _, number, _ in client.receive()] == [1]
+
+    server.loop.waiting = frozenset({"m/greedy"})  # type: ignore[attr-defined]
+    answer(2, "m/greedy", 0.08)
+    now += 0.009
+    assert client.receive() == []
+    answer(3, "m/greedy", 0.08)
+    now += 0.002
+    assert [number for _, number, _ in client.receive()] == [2, 3]
+
+    answer(4, "m/greedy", 60.0)
+    now += 0.019
+    assert client.receive() == []
+    answer(5, "m/beam", 60.0)
+    assert [number for _, number, _ in client.receive()] == [4, 5]
     client.close()
