@@ -85,7 +85,7 @@ class Engine(Protocol[Output]):
 
     @property
     def is_full(self) -> bool:
-        """Whether sequences wait for a place."""
+        """Whether sequences wait because all places or rows are taken."""
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         """Forget sequences, whether they wait or run; unknown ones are ignored."""

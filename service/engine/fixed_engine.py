@@ -71,7 +71,8 @@ class FixedEngine(Generic[Output]):
 
     @property
     def is_full(self) -> bool:
-        return bool(self.scheduler.waiting)
+        waiting, free = self.scheduler.waiting, self.scheduler.max_rows - self.computation.n_rows
+        return bool(waiting) and (free < waiting[0].n_rows or self.computation.places.n_free == 0)
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         self.scheduler.withdraw(sequences)

@@ -4,6 +4,7 @@ and `keep_large_blocks_apart` do nothing."""
 import ctypes
 import mmap
 import sys
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,11 @@ def zeros(size: int) -> NDArray[np.float32]:
     it is written at once. Processes that are forked share no changes."""
     if size == 0 or sys.platform == "win32":
         return np.zeros(size, np.float32)
-    return np.frombuffer(mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.float32)
+    memory = mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with suppress(OSError):  # a system without huge pages
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.float32)
 
 
 def trim() -> None:

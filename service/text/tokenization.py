@@ -82,7 +82,7 @@ class Tokenizer:
             written = [self._piece_of(token) for token, token_id in target.items() if token_id not in self._named]
         except (KeyError, ValueError) as error:
             raise ArtifactRefused(f"{path}: {error}") from None
-        self.vocabulary_size = len(target)
+        self.vocabulary_size = len({*target.values()})
         self.piece = lru_cache(maxsize=10_000)(self._piece)
         is_special = self._tokenizer.encode("a").special_tokens_mask
         self.n_around = is_special.index(0), is_special[::-1].index(0)
@@ -112,8 +112,8 @@ class Tokenizer:
 
     @cached_property
     def _written(self) -> dict[bytes, int]:
-        pieces = ((self._piece_of(token), i) for token, i in self.target_vocabulary().items() if i not in self._named)
-        return {piece: token_id for piece, token_id in pieces if piece}
+        pieces = ((self._piece(token_id), token_id) for token_id in {*self.target_vocabulary().values()})
+        return {piece: token_id for piece, token_id in pieces if isinstance(piece, bytes) and piece}
 
     def _normalized(self, text: str) -> str:
         text, normalizer = self._with_plain_spaces(text), self._tokenizer.normalizer

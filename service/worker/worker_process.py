@@ -146,6 +146,7 @@ class _SocketServer:
         """Connections with unsent messages."""
         self._send_at = math.inf
         """When these are sent."""
+        self._polled_at = -math.inf
         self._poll = select.poll()
         for source in (listener.fileno(), lifeline):
             self._poll.register(source, select.POLLIN)
@@ -176,7 +177,8 @@ class _SocketServer:
                 wait_s = 0.0
             elif self.loop.awaited_model is not None:
                 wait_s = min(wait_s, LOADING_POLL_S)
-        if now >= self._send_at:
+        step_s = now - self._polled_at
+        if now + step_s >= self._send_at:  # the next step may take as long as the last one
             for connection in list(self._sending):
                 self._send(connection)
             self._send_at = math.inf
@@ -192,6 +194,7 @@ class _SocketServer:
                 os._exit(0)
             elif self.on_demand is not None and file == self.on_demand.wakeup_fd:
                 self.on_demand.wake_up()
+        self._polled_at = time.monotonic()
 
     def disable_models(self) -> None:
         """Disable the models for which workers have died, this one or others."""

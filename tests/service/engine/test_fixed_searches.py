@@ -265,6 +265,14 @@ def test_newcomers_enter_when_they_are_three_quarters_of_the_running(
     assert (waiting.engine.n_running > n_running) == enter
 
 
+@pytest.mark.parametrize(("n_running", "is_full"), [(8, False), (N_ROWS, True)])
+def test_an_engine_is_full_if_newcomers_find_no_place(n_running: int, is_full: bool) -> None:
+    waiting = Waiting(n_running)
+    assert not waiting.engine.is_full
+    waiting.add(1)
+    assert waiting.engine.is_full == is_full
+
+
 def test_newcomers_do_not_wait_for_ever() -> None:
     waiting = Waiting(8)
     waiting.add(1)

@@ -150,15 +150,20 @@ def test_an_answer_is_held_for_a_part_of_its_time_while_others_wait_for_a_place(
 
     server.loop.waiting = frozenset({"m/greedy"})  # type: ignore[attr-defined]
     answer(2, "m/greedy", 0.08)
-    now += 0.009
+    now += 0.004
     assert client.receive() == []
     answer(3, "m/greedy", 0.08)
-    now += 0.002
+    now += 0.004
     assert [number for _, number, _ in client.receive()] == [2, 3]
 
     answer(4, "m/greedy", 60.0)
-    now += 0.019
+    now += 0.009
     assert client.receive() == []
-    answer(5, "m/beam", 60.0)
-    assert [number for _, number, _ in client.receive()] == [4, 5]
+    now += 0.009
+    assert [number for _, number, _ in client.receive()] == [4]  # the next step would end behind 20 ms
+
+    answer(5, "m/greedy", 60.0)
+    assert client.receive() == []
+    answer(6, "m/beam", 60.0)
+    assert [number for _, number, _ in client.receive()] == [5, 6]
     client.close()
