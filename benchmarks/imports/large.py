@@ -67,8 +67,7 @@ def run_ctranslate2(converted: Path) -> dict[str, float]:
 
 def _make(directory: Path) -> None:
     """In a process of its own: the peak of a process counts for those that it starts."""
-    code = f"from benchmarks.imports.random_nllb import save_random_nllb; save_random_nllb({str(directory)!r})"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    _run(["-m", "benchmarks.imports.random_nllb", str(directory)])
 
 
 def _run(arguments: Sequence[str]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Writes an NLLB-200 of the size of the distilled 600M model with random weights, to measure memory."""
 
 import json
+import sys
 from pathlib import Path
 
 import torch
@@ -17,7 +18,7 @@ N_LAYERS, N_HEADS, D_MODEL, D_FF, POSITIONS = 12, 16, 1024, 4096, 1024
 SEED = 20
 
 
-def save_random_nllb(directory: str | Path) -> None:
+def save_random_nllb(directory: Path) -> None:
     """Write weights (2.5 GB), configurations and tokenizer."""
     torch.manual_seed(SEED)
     config = M2M100Config(
@@ -38,7 +39,7 @@ def save_random_nllb(directory: str | Path) -> None:
         max_length=200, decoder_start_token_id=2, eos_token_id=2, pad_token_id=1, bos_token_id=0
     )
     model.save_pretrained(directory)
-    _save_tokenizer(Path(directory))
+    _save_tokenizer(directory)
 
 
 def _save_tokenizer(directory: Path) -> None:
@@ -55,3 +56,7 @@ def _save_tokenizer(directory: Path) -> None:
     tokenizer.save(str(directory / "tokenizer.json"))
     settings = {"tokenizer_class": "NllbTokenizer", "additional_special_tokens": LANGUAGES}
     (directory / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    save_random_nllb(Path(sys.argv[1]))

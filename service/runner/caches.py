@@ -130,7 +130,7 @@ class HostCaches:
     """Caches in main memory, by numpy. One buffer is reused for every length, since new memory is slow at first."""
 
     def __init__(self, shapes: CacheShapes, n_rows: int) -> None:
-        self._buffer = heap.zeros(0)
+        self._buffer = np.zeros(0, np.float32)
         self._rows = self._buffer.reshape(len(shapes.names), n_rows, *shapes.heads, 0, shapes.width)
 
     def address(self, cache: int) -> int:

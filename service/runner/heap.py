@@ -19,8 +19,6 @@ LARGE_BYTES = 1 << 20
 def zeros(size: int) -> NDArray[np.float32]:
     """Return zeros whose pages take memory when they are written to. Of numpy's a part may be on the heap, where all of
     it is written at once. Processes that are forked share no changes."""
-    if size == 0 or sys.platform == "win32":
-        return np.zeros(size, np.float32)
     memory = mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         with suppress(OSError):  # a system without huge pages

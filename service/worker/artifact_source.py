@@ -291,7 +291,8 @@ def _most_rows(rows: DecoderRows, n_tokens: int, token: int) -> int:
         return min(seconds) / n
 
     # In turns: on a busy machine one of them alone would often be slow.
-    few, many = map(min, zip(*[map(seconds_of_a_row, (FEW_ROWS, MANY_ROWS)) for _ in range(5)], strict=True))
+    rounds = [(seconds_of_a_row(FEW_ROWS), seconds_of_a_row(MANY_ROWS)) for _ in range(5)]
+    few, many = map(min, zip(*rounds, strict=True))
     return MANY_ROWS if many < (1 - MIN_GAIN) * few else FEW_ROWS
 
 

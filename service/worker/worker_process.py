@@ -28,7 +28,8 @@ REPORT_INTERVAL_S = 0.2
 
 HOLD_SHARE, MAX_HOLD_S = 1 / 8, 0.02
 """While sequences wait for a place, an answer is held for this share of the time that its request took, so that answers
-leave together. Each message wakes the server, which pushes a worker off its core and finds its memory in no cache."""
+leave together. Each message wakes the server, which takes a core from a worker; what the server reads has left the
+core's caches by then."""
 
 LOADING_POLL_S = 0.005
 """How often a worker checks whether a model has been loaded, while all its requests wait for that."""
@@ -147,6 +148,7 @@ class _SocketServer:
         self._send_at = math.inf
         """When these are sent."""
         self._polled_at = -math.inf
+        """When the last step began."""
         self._poll = select.poll()
         for source in (listener.fileno(), lifeline):
             self._poll.register(source, select.POLLIN)

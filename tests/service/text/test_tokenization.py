@@ -37,8 +37,8 @@ def test_a_token_that_the_vocabulary_lacks_writes_nothing(tokenizer: Tokenizer) 
     [dog] = tokenizer.encode(["the dog"])
     unknown = max(tokenizer.target_vocabulary().values()) + 1
     assert tokenizer.piece(unknown) == ""
-    joined = [token.token for token in tokenizer.target_tokens([*dog, unknown])]
-    assert joined == [*(token.token for token in tokenizer.target_tokens(dog)), ""]
+    tokens = [token.token for token in tokenizer.target_tokens([*dog, unknown])]
+    assert tokens == [*(token.token for token in tokenizer.target_tokens(dog)), ""]
 
 
 def test_bytes_that_are_no_character_are_left_out_of_translations(normalizing: Tokenizer) -> None:

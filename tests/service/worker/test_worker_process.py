@@ -20,14 +20,14 @@ STATES = {"m/greedy": EngineState(None, 0, 0, 8)}
 
 
 class IdleLoop:
-    waiting: frozenset[str] = frozenset()
+    full: frozenset[str] = frozenset()
     """Engines that are full."""
 
     def states(self) -> dict[str, EngineState]:
         return STATES
 
     def is_full(self, engine: str) -> bool:
-        return engine in self.waiting
+        return engine in self.full
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_an_answer_is_held_for_a_part_of_its_time_while_others_wait_for_a_place(
     answer(1, "m/greedy", 0.08)
     assert [number for _, number, _ in client.receive()] == [1]
 
-    server.loop.waiting = frozenset({"m/greedy"})  # type: ignore[attr-defined]
+    monkeypatch.setattr(server.loop, "full", frozenset({"m/greedy"}))
     answer(2, "m/greedy", 0.08)
     now += 0.004
     assert client.receive() == []
@@ -160,7 +160,7 @@ def test_an_answer_is_held_for_a_part_of_its_time_while_others_wait_for_a_place(
     now += 0.009
     assert client.receive() == []
     now += 0.009
-    assert [number for _, number, _ in client.receive()] == [4]  # the next step would end behind 20 ms
+    assert [number for _, number, _ in client.receive()] == [4]  # the next step would end after the 20 ms
 
     answer(5, "m/greedy", 60.0)
     assert client.receive() == []
